@@ -19,6 +19,7 @@ const LISTED: readonly Listed[] = [
     'PermitOptions',
   ],
   ['`locks.list`', 'src/core/options.ts', 'ListOptions'],
+  ['`locks.break`', 'src/core/options.ts', 'BreakOptions'],
   ['`locks.close`', 'src/core/options.ts', 'CloseOptions'],
   ['`lead` and `election`, in addition to those of leases', 'src/recipes/campaign.ts', 'CampaignOptions'],
   ['`election`, in addition', 'src/recipes/election.ts', 'ElectionOptions'],

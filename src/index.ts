@@ -12,6 +12,7 @@ export type { Lease, LeaseEnd } from './contract/lease.ts'
 export type { LeaseEvents, LossReason, SharedKind } from './contract/lease-events.ts'
 export type { NameState } from './contract/record.ts'
 export type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -32,6 +33,7 @@ export type { WarningCode } from './contract/warning-code.ts'
 export type { Advice, Latency } from './core/advice/advice.ts'
 export type {
   AcquireOptions,
+  BreakOptions,
   CloseOptions,
   LeaseOptions,
   ListOptions,

@@ -1,4 +1,5 @@
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -138,8 +139,8 @@ class ScriptedStore implements Store {
     return this.#call('inspect', () => this.#server.inspect(query, signal) as never, signal) as never
   }
 
-  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#call('break', () => this.#server.break(name, by, sent), signal)
+  break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#call('break', () => this.#server.break(name, parameters, sent), signal)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

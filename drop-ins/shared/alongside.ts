@@ -1,4 +1,5 @@
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -110,8 +111,8 @@ export class Alongside implements Store {
   }
 
   /** The holder withdraws the old lock once it finds that its lease is gone, by its next renewal. */
-  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#store.break(name, by, signal)
+  break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#store.break(name, parameters, signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

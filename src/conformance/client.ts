@@ -118,8 +118,8 @@ export class Client {
     })
   }
 
-  break(name: string, by = 'an administrator'): Promise<bigint | undefined> {
-    return within(`break ${name}`, signal => this.store.break(name, by, signal))
+  break(name: string, token?: bigint): Promise<bigint | undefined> {
+    return within(`break ${name}`, signal => this.store.break(name, { by: 'an administrator', token }, signal))
   }
 
   locks(defaults: LocksDefaults = {}): Locks {

@@ -126,7 +126,7 @@ function requests(store: Store, claim: Claim, signal: AbortSignal): [verb: strin
     watch: watch && !signal.aborted ? () => watch.call(store, claim, () => {}, signal) : undefined,
     // Last, because they would hide the effects of the others.
     release: () => store.release(claim, signal),
-    break: () => store.break(claim.name, 'test', signal),
+    break: () => store.break(claim.name, { by: 'test' }, signal),
   }
   return Object.entries(all).flatMap(([verb, ask]) => (ask ? [[verb, ask]] : []))
 }

@@ -151,6 +151,23 @@ export const renewalCases: Case[] = casesOf(
       assert.equal(await client.break(claim.name), undefined)
     },
 
+    async 'R10: a break with a token ends only the lease that has it'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim()
+      const before = await one.hold(claim)
+      await one.release(claim)
+      assert.equal(await two.break(claim.name, before.token), undefined)
+      const next = space.claim({ name: claim.name })
+      const { token } = await one.hold(next)
+      for (const other of [before.token, token - 1n, token + 1n])
+        assert.equal(await two.break(claim.name, other), undefined)
+      assert.equal((await one.renew(next))?.token, token)
+      const broken = await two.break(claim.name, token)
+      assert.ok(broken !== undefined && broken > token, `${broken} after ${token}`)
+      assert.equal(await one.renew(next), undefined)
+      assert.equal(await two.break(claim.name, token), undefined)
+    },
+
     async 'R10: a break affects no other name'(space) {
       const client = await space.client()
       const claim = space.claim()
@@ -165,6 +182,7 @@ export const renewalCases: Case[] = casesOf(
     'R6: never reports a held lease as gone, whatever requests run concurrently': ['apart'],
     'R10: a break frees the name and outranks the old holder': ['break'],
     'R10: a break of a free name changes nothing': ['break'],
+    'R10: a break with a token ends only the lease that has it': ['break'],
     'R10: a break affects no other name': ['break'],
   },
 )

@@ -184,7 +184,7 @@ async function givenUp(
   const limit = requestLimit(ttl, verb === 'acquire' ? store.guarantees.acquireShare : undefined)
   const sent = performance.now()
   const stale = request<unknown>(systemClock(), limit, signal =>
-    verb === 'break' ? store.break(claim.name, 'test', signal) : store[verb](claim, signal),
+    verb === 'break' ? store.break(claim.name, { by: 'test' }, signal) : store[verb](claim, signal),
   )
   const outcome = stale.then(
     () => assert.fail('the harness did not hold the request back'),

@@ -1,4 +1,4 @@
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store } from '../contract/store.ts'
+import type { BreakParameters, Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store } from '../contract/store.ts'
 
 type Verb = 'acquire' | 'renew' | 'annotate' | 'release'
 
@@ -68,8 +68,8 @@ export class Wire implements Store {
     return this.#store.inspect(query, signal)
   }
 
-  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#store.break(name, by, signal)
+  break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#store.break(name, parameters, signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -213,7 +213,7 @@ test('S11: a break is reported with its author and token, and only if the name w
   const broken: LeaseEvents['lease_broken'][] = []
   const stop = subscribe('lease_broken', event => broken.push(event))
   await other.acquire('a', { heartbeat: false })
-  const token = await locks.break('a', 'the operator')
+  const token = await locks.break('a', { by: 'the operator' })
   await locks.break('a')
   await other.acquire('a', { heartbeat: false })
   const later = await locks.break('a')

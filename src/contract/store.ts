@@ -60,7 +60,8 @@
  *     grace period begins, when its position is lost, and when the store cannot be asked.
  *
  * R10. `break` takes the name from its holder, leaves the queue as it is, and answers a token above the old holder's and
- *      below the next one's. `undefined`: nobody held, and nothing changed. If no higher token is left, it rejects.
+ *      below the next one's. With `token` it ends only the lease that has this token. `undefined`: nobody held, or not with
+ *      this token, and nothing changed. If no higher token is left, it rejects.
  *
  * R11. Names are compared byte by byte, and every string that the core accepts is a name. `inspect` shows the leases and
  *      waiters of exactly one name, or of all names that begin with the prefix. It shows each once, and none that has
@@ -260,6 +261,14 @@ export type Query =
       readonly sent?: ((requests: number) => void) | undefined
     }
 
+/** Whom `break` takes a name from, and for whom. */
+export interface BreakParameters {
+  /** A person or a process, for people to read. It decides nothing. */
+  readonly by: string
+  /** Only the lease with this token is ended. @default that of any holder */
+  readonly token?: bigint | undefined
+}
+
 /** Identifies a claim without its parameters. */
 export type ClaimKey = Pick<Claim, 'name' | 'id' | 'token'>
 
@@ -298,8 +307,8 @@ export interface Store extends AsyncDisposable {
    */
   inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord | NodeRecord>
   /**
-   * Frees the name. Answers the token that now outranks the old holder, or `undefined` if nobody held the name (R10).
-   * `by` decides nothing.
+   * Frees the name. Answers the token that now outranks the old holder, or `undefined` if nobody held the name, or not with
+   * that token (R10).
    */
-  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined>
+  break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined>
 }

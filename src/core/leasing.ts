@@ -2,7 +2,7 @@ import type { Lease } from '../contract/lease.ts'
 import type { NameState } from '../contract/record.ts'
 import type { LeaseRecord, Store } from '../contract/store.ts'
 import type { Advice } from './advice/advice.ts'
-import type { AcquireOptions, CloseOptions, ListOptions, TryOptions } from './options.ts'
+import type { AcquireOptions, BreakOptions, CloseOptions, ListOptions, TryOptions } from './options.ts'
 
 /** Leases on the names of one store. */
 export interface Leasing extends AsyncDisposable {
@@ -52,11 +52,11 @@ export interface Leasing extends AsyncDisposable {
   list(prefix?: string, options?: ListOptions): AsyncIterable<LeaseRecord>
   /**
    * Takes the name from its holder. Resolves to a token that is higher than the holder's, or to `undefined` if nobody
-   * held the name. The old holder learns of it at its next renewal. Until then only a resource that has seen a higher
-   * token refuses its writes. `by` (default: the owner of these locks) is for the event `lease_broken` of this process.
-   * Rejects as `inspect`.
+   * held the name. With `token` only the lease that has this token ends: if it ended before, whoever holds now keeps the
+   * name, and this resolves to `undefined`. The old holder learns of it at its next renewal. Until then only a resource
+   * that has seen a higher token refuses its writes. Rejects as `inspect`.
    */
-  break(name: string, by?: string): Promise<bigint | undefined>
+  break(name: string, options?: BreakOptions): Promise<bigint | undefined>
   /**
    * What the renewals of these locks have shown so far, in this process and under its load: their latency, the delay of
    * the event loop, and the least ttl that tolerates both. Sends no request. With `heartbeat: 'thread'` it is the event

@@ -128,12 +128,33 @@ test('break of a free name resolves to undefined', async () => {
   expect(await locks.break('a')).toBeUndefined()
 })
 
+test('break with a token takes nothing from whoever holds by now', async () => {
+  const { locks, other } = stage()
+  const before = await other.acquire('a')
+  await before.release()
+  const lease = await other.acquire('a')
+  expect(await locks.break('a', { token: before.token })).toBeUndefined()
+  expect((await locks.inspect('a')).holder?.token).toBe(lease.token)
+  expect(await locks.break('a', { token: lease.token })).toBeGreaterThan(lease.token)
+  expect((await locks.inspect('a')).holder).toBeUndefined()
+})
+
+test.each([
+  ['a token that is no bigint', { token: 5 }, 'token must be a bigint'],
+  ['an unknown option', { tokn: 5n }, 'break has no option'],
+  ['a text', 'me', 'must be an object'],
+])('break refuses %s', async (_, options, says) => {
+  const { locks } = stage()
+  const error = { code: 'INVALID_ARGUMENT', message: expect.stringContaining(says) }
+  await expect(locks.break('a', options as never)).rejects.toMatchObject(error)
+})
+
 test('break wakes waiters', async () => {
   const { locks, other, clock } = stage()
   await other.acquire('a')
   const wait = follow(locks.acquire('a'))
   await clock.advance(0)
-  const token = await other.break('a', 'an operator')
+  const token = await other.break('a', { by: 'an operator' })
   await clock.advance(0)
   expect(wait.value?.token).toBeGreaterThan(token ?? 0n)
 })

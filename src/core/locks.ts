@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { checkKeys, checkName, checkStoredName, checkText, checkWait, invalid } from '../contract/check.ts'
+import { checkKeys, checkName, checkStoredName, checkText, checkWait, invalid, show } from '../contract/check.ts'
 import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import { List } from '../contract/list.ts'
@@ -23,6 +23,8 @@ import {
   type AcquireOptions,
   type AcquireTerms,
   acquireKeys,
+  type BreakOptions,
+  breakKeys,
   type CloseOptions,
   checkOptions,
   closeKeys,
@@ -118,13 +120,18 @@ export class CoreLocks implements Leasing {
     for await (const record of this.#records({ ...options, prefix })) if (isLease(record)) yield record
   }
 
-  async break(name: string, by: string = this.#owner): Promise<bigint | undefined> {
+  async break(name: string, options: BreakOptions = {}): Promise<bigint | undefined> {
     checkStoredName(name)
+    checkKeys(options, breakKeys, 'break')
+    const { by = this.#owner, token } = options
     checkText(by, 'by')
+    if (token !== undefined && typeof token !== 'bigint')
+      throw invalid(`token must be a bigint, such as lease.token, not ${show(token)}`)
     this.closing.assertOpen()
-    const token = await request(this.core.clock, this.#requestLimit(), signal => this.store.break(name, by, signal))
-    if (token !== undefined) events.lease_broken.publish({ name, by, token })
-    return token
+    const ask = (signal: AbortSignal): Promise<bigint | undefined> => this.store.break(name, { by, token }, signal)
+    const higher = await request(this.core.clock, this.#requestLimit(), ask)
+    if (higher !== undefined) events.lease_broken.publish({ name, by, token: higher })
+    return higher
   }
 
   advice(): Advice {

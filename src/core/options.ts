@@ -63,6 +63,14 @@ export interface ListOptions {
   readonly sent?: ((requests: number) => void) | undefined
 }
 
+/** Whom `break` takes a name from, and for whom. */
+export interface BreakOptions {
+  /** A person or a process, for the event `lease_broken` of this process. @default the owner of these locks */
+  readonly by?: string | undefined
+  /** Only the lease with this token is ended, such as one that was seen before. @default that of any holder */
+  readonly token?: bigint | undefined
+}
+
 /** Defaults for all leases of one `Locks`. */
 export type LocksDefaults = Omit<AcquireOptions, 'signal'>
 
@@ -90,6 +98,7 @@ export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait'])
 export const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])
 export const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'signal'])
 export const listKeys: ReadonlySet<string> = new Set(['between', 'sent'])
+export const breakKeys: ReadonlySet<string> = new Set(['by', 'token'])
 export const closeKeys: ReadonlySet<string> = new Set(['grace'])
 
 /**

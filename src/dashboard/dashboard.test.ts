@@ -23,8 +23,13 @@ function board(access: Access = 'operate'): { locks: Locks; shown: Dashboard } {
   return { locks, shown }
 }
 
-function breaking(shown: Dashboard, headers: Record<string, string>, typed = 'job'): Promise<Response> {
-  return shown.fetch(new Request(`${URL_OF_PAGE}?api=break&name=job&typed=${typed}`, { method: 'POST', headers }))
+function breaking(
+  shown: Dashboard,
+  headers: Record<string, string>,
+  { typed = 'job', token = '' }: { typed?: string; token?: bigint | string } = {},
+): Promise<Response> {
+  const query = `?api=break&name=job&typed=${typed}&token=${token}`
+  return shown.fetch(new Request(URL_OF_PAGE + query, { method: 'POST', headers }))
 }
 
 interface Overview {
@@ -95,7 +100,7 @@ test('HEAD of the events starts no stream, because nobody would end it', async (
 test('who may only read cannot break a lease', async () => {
   const { locks, shown } = board('read')
   const lease = await locks.acquire('job')
-  expect((await breaking(shown, SAME)).status).toBe(403)
+  expect((await breaking(shown, SAME, lease)).status).toBe(403)
   expect((await locks.inspect('job')).holder?.token).toBe(lease.token)
 })
 
@@ -107,7 +112,7 @@ test.each([
 ])('CSRF: a change %s is refused', async (_, headers) => {
   const { locks, shown } = board()
   const lease = await locks.acquire('job')
-  expect((await breaking(shown, headers as Record<string, string>)).status).toBe(403)
+  expect((await breaking(shown, headers as Record<string, string>, lease)).status).toBe(403)
   expect((await locks.inspect('job')).holder?.token).toBe(lease.token)
 })
 
@@ -118,11 +123,21 @@ test('over plain HTTP, of which a browser does not say that it is the page, the 
 
 test('a lease is broken only if its name was typed', async () => {
   const { locks, shown } = board()
-  await locks.acquire('job')
-  expect((await breaking(shown, SAME, 'jo')).status).toBe(400)
+  const { token } = await locks.acquire('job')
+  expect((await breaking(shown, SAME, { typed: 'jo', token })).status).toBe(400)
   expect((await locks.inspect('job')).holder).toBeDefined()
-  expect(await (await breaking(shown, SAME)).json()).toMatchObject({ broken: true })
+  expect(await (await breaking(shown, SAME, { token })).json()).toMatchObject({ broken: true })
   expect((await locks.inspect('job')).holder).toBeUndefined()
+})
+
+test('a break takes the lease only from the holder that the page showed', async () => {
+  const { locks, shown } = board()
+  const before = await locks.acquire('job')
+  await before.release()
+  const { token } = await locks.acquire('job')
+  expect(await (await breaking(shown, SAME, before)).json()).toEqual({ broken: false })
+  for (const missing of ['', 'x', '-1']) expect((await breaking(shown, SAME, { token: missing })).status).toBe(400)
+  expect((await locks.inspect('job')).holder?.token).toBe(token)
 })
 
 test('clickjacking: no page may frame it, and only its own script runs', async () => {

@@ -150,7 +150,7 @@ class Board implements Dashboard {
     if (request.method === 'POST') {
       if (api !== 'break') return problem(404, 'There is no such change')
       if (access !== 'operate') return problem(403, 'You may read, but not break a lease')
-      return this.#break(name, searchParams.get('typed') ?? '')
+      return this.#break(name, searchParams.get('typed') ?? '', searchParams.get('token') ?? '')
     }
     if (api === null) return page(200, PAGE)
     if (api === 'events')
@@ -172,10 +172,12 @@ class Board implements Dashboard {
     }
   }
 
-  async #break(name: string, typed: string): Promise<Response> {
+  /** Only from the holder that the page showed. */
+  async #break(name: string, typed: string, of: string): Promise<Response> {
+    if (!/^\d{1,20}$/.test(of)) return problem(400, 'The token of the holder is missing')
     if (name !== typed) return problem(400, 'The name that was typed is another one')
     try {
-      const token = await this.#locks.break(name)
+      const token = await this.#locks.break(name, { token: BigInt(of) })
       return json(200, { broken: token !== undefined, token: token?.toString() })
     } catch (error) {
       const isInvalid = LeaseError.is(error) && error.code === 'INVALID_ARGUMENT'

@@ -116,6 +116,7 @@ async function renderOne() {
   const page = $('one')
   if (page.dataset.name !== name) {
     page.dataset.name = name
+    page.dataset.token = ''
     const back = el('button', '← All names')
     back.onclick = () => { location.hash = '' }
     page.replaceChildren(back, el('h2', name, 'title'), el('div', 'Loading …', 'body'))
@@ -127,6 +128,7 @@ async function renderOne() {
   const { signs, holders, waiters, slots, nodes } = await answer.json()
   const row = look.names.find(each => each.name === name)
   const state = el('dl')
+  page.dataset.token = row?.token ?? ''
   const isUnknown = row === undefined && (look.failure !== null || look.isPartial)
   if (isUnknown) state.append(...boxes([['State', 'Unknown: it was not seen' + (look.isPartial ? ', and only some names are read' : '')]]))
   else if (row?.owner == null) state.append(...boxes([['State', 'Not held, as of ' + clock(look.at)]]))
@@ -152,12 +154,14 @@ function breaking(name) {
   form.onsubmit = async event => {
     event.preventDefault()
     if (typed.value !== name) return put(result, 'Type the name exactly to break it')
-    const said = await fetch(url({ api: 'break', name, typed: typed.value }),
+    const { token } = $('one').dataset // of the holder on the screen
+    if (!token) return put(result, 'Not broken: no holder is shown')
+    const said = await fetch(url({ api: 'break', name, typed: typed.value, token }),
       { method: 'POST', headers: { ...headers, 'x-holdfast-change': '1' } })
       .then(answer => answer.json()).catch(error => ({ error: 'No answer came, so it may have been broken. ' + error.message }))
-    put(result, said.error ?? (said.broken ? 'Taken from its holder. Token ' + said.token + ' is higher than its token.' : 'It was free'))
+    put(result, said.error ?? (said.broken ? 'Taken from its holder. Token ' + said.token + ' is higher than its token.' : 'Not broken: that holder no longer has it'))
   }
-  return [el('h2', 'Break'), el('p', 'Takes the lease from its holder, who may go on working until its next renewal. Type the name:', 'dim'), form, result]
+  return [el('h2', 'Break'), el('p', 'Takes the lease from the holder that is shown, who may go on working until its next renewal. Type the name:', 'dim'), form, result]
 }
 function route() {
   try { shown = decodeURIComponent(location.hash.slice(1)) } catch { shown = '' }

@@ -1,6 +1,16 @@
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store, Wake } from '../contract/store.ts'
+import type {
+  BreakParameters,
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  Query,
+  Store,
+  Wake,
+} from '../contract/store.ts'
 import type { CloseOptions, LeaseOptions, LocksDefaults } from '../core/options.ts'
 import { type Locks, StoreLocks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
@@ -92,7 +102,7 @@ class StagedLocks extends StoreLocks implements TestLocks {
     const lease = this.heldLease(name)
     if (!lease)
       throw new LeaseError('INVALID_ARGUMENT', `these locks do not hold ${JSON.stringify(name)}: acquire it first`)
-    await this.other.break(lease.name)
+    await this.other.break(lease.name, { token: lease.token })
     const failAgain = this.#store.restore()
     await lease.extend().catch(() => {}) // its answer notifies the holder
     failAgain()
@@ -170,8 +180,8 @@ class StagedStore implements Store {
     yield* this.#reached().inspect(query, signal)
   }
 
-  async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#reached().break(name, by, signal)
+  async break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#reached().break(name, parameters, signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}

@@ -111,6 +111,21 @@ test('by keyboard alone, a name is reached and broken', async () => {
   await page.locator('#all').waitFor()
 })
 
+test('a break takes nothing from a later holder than the one that is shown', async () => {
+  const { locks, address } = await served()
+  const shown = await locks.acquire('nightly')
+  const page = await openPage(address)
+  await page.locator('#rows').getByText('nightly').click()
+  await page.locator('#one').getByText('Held by').waitFor()
+  await page.route(/api=name/, () => {}) // from now on the page shows what it shows
+  await shown.release()
+  const { token } = await locks.acquire('nightly')
+  await page.getByLabel('Type the name to break it').fill('nightly')
+  await page.keyboard.press('Enter')
+  await page.getByText('Not broken: that holder no longer has it').waitFor()
+  expect((await locks.inspect('nightly')).holder?.token).toBe(token)
+})
+
 test('a row that changes its place keeps the focus of the keyboard', async () => {
   const { locks, address } = await served()
   for (const name of ['backup', 'nightly', 'reports']) await locks.acquire(name)
@@ -256,18 +271,21 @@ test('CSRF: a page of another origin cannot break a lease', async () => {
   await once(other, 'listening')
   onTestFinished(() => void other.close())
   const page = await openPage(`http://127.0.0.1:${(other.address() as AddressInfo).port}/`)
-  const outcome = await page.evaluate(async target => {
-    const url = `${target}?api=break&name=nightly&typed=nightly`
-    const send = (init: RequestInit): Promise<string> =>
-      fetch(url, init).then(
-        answer => answer.type,
-        () => 'refused',
-      )
-    return [
-      await send({ method: 'POST', mode: 'no-cors' }),
-      await send({ method: 'POST', headers: { 'x-holdfast-change': '1' } }),
-    ]
-  }, address)
+  const outcome = await page.evaluate(
+    async ([target, token]) => {
+      const url = `${target}?api=break&name=nightly&typed=nightly&token=${token}`
+      const send = (init: RequestInit): Promise<string> =>
+        fetch(url, init).then(
+          answer => answer.type,
+          () => 'refused',
+        )
+      return [
+        await send({ method: 'POST', mode: 'no-cors' }),
+        await send({ method: 'POST', headers: { 'x-holdfast-change': '1' } }),
+      ]
+    },
+    [address, String(lease.token)],
+  )
   expect(outcome).toEqual([expect.stringMatching(/opaque|refused/), 'refused'])
   expect((await locks.inspect('nightly')).holder?.token).toBe(lease.token)
 })

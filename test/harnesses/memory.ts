@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { LeaseError } from '../../src/contract/errors.ts'
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -124,8 +125,8 @@ class Reached implements Store {
     yield* await this.#reach(LONGEST_REQUEST, async store => store.inspect(query, signal))
   }
 
-  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#reach(LONGEST_REQUEST, store => store.break(name, by, signal))
+  break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#reach(LONGEST_REQUEST, store => store.break(name, parameters, signal))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

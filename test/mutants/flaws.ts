@@ -28,6 +28,7 @@ export type Flaw =
   | 'wakes who watches no more'
   | 'break does not raise the token'
   | 'break of a free name'
+  | 'break ignores the token'
   | 'break clears the queue'
   | 'inspect shows an expired holder'
   | 'name taken for a prefix'
@@ -109,6 +110,7 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'wakes who watches no more': ['R9: wakes no waiter whose watch was stopped', /strictly equal/],
   'break does not raise the token': ['R10: a break frees the name and outranks the old holder', / after /],
   'break of a free name': ['R10: a break of a free name changes nothing', /strictly equal/],
+  'break ignores the token': ['R10: a break with a token ends only', /strictly equal/],
   'break clears the queue': ['R10: a break keeps the queue', /strictly equal/],
   'inspect shows an expired holder': ['R11: shows no expired lease', /it is no longer shown/],
   'name taken for a prefix': ['R11: shows one name', /deep-equal/],

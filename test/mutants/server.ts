@@ -158,16 +158,17 @@ export class Server {
     return 'gone'
   }
 
-  break(text: string, deadline: number): bigint | undefined {
+  break(text: string, token: bigint | undefined, deadline: number): bigint | undefined {
     this.#arrived(deadline, 'stale break carried out')
     const name = this.#at(text)
     const { holder } = name
     if (!holder) return this.#is('break of a free name') ? this.#token() : undefined
+    if (token !== undefined && token !== holder.token && !this.#is('break ignores the token')) return undefined
     if (this.#is('break clears the queue')) name.queue = []
     this.#broken.add(holder.claim.id)
-    const token = this.#is('break does not raise the token') ? holder.token : this.#token()
+    const higher = this.#is('break does not raise the token') ? holder.token : this.#token()
     this.#free(name, text)
-    return token
+    return higher
   }
 
   inspect(query: Query): LeaseRecord[] {

@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Harness } from '../../src/conformance/index.ts'
 import { LeaseError } from '../../src/contract/errors.ts'
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -143,8 +144,8 @@ class Wired implements Store {
     yield* await this.#send(signal, LONGEST_REQUEST, server => server.inspect(query))
   }
 
-  break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#send(signal, LONGEST_REQUEST, (server, deadline) => server.break(name, deadline))
+  break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#send(signal, LONGEST_REQUEST, (server, deadline) => server.break(name, token, deadline))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -301,11 +301,11 @@ export class Ledger {
     this.#reference.released(key, answer, now)
   }
 
-  broken(name: string, token: bigint | undefined, now: number): void {
+  broken(name: string, of: bigint | undefined, token: bigint | undefined, now: number): void {
     const holder = this.#reference.holder(name, now)
-    if (holder) this.#excused.set(Number(holder.claim.note), this.#world.now)
+    if (holder && (of ?? holder.token) === holder.token) this.#excused.set(Number(holder.claim.note), this.#world.now)
     if (token !== undefined) this.counts.breaks += 1
-    this.#reference.broken(name, token, now)
+    this.#reference.broken(name, of, token, now)
   }
 
   /** Leases expire earlier than their holders can know. */

@@ -17,7 +17,7 @@ const step = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ renew: who, name, ttl: fc.constantFrom(50, 400, 3_000) }) },
   { weight: 3, arbitrary: fc.record({ release: who, name }) },
-  { weight: 1, arbitrary: fc.record({ break: name }) },
+  { weight: 1, arbitrary: fc.record({ break: name, token: fc.constantFrom('any', 'seen', 'older') }) },
   { weight: 3, arbitrary: fc.record({ wait: fc.constantFrom(1, 40, 99, 100, 101, 350, 1_000) }) },
 )
 
@@ -36,8 +36,11 @@ test('the memory store follows the rules of the queue for any order of requests'
       for (const each of steps) {
         const now = clock.now()
         if ('wait' in each) await clock.block(each.wait)
-        else if ('break' in each) reference.broken(each.break, await store.break(each.break, 'test', signal), now)
-        else if ('acquire' in each) {
+        else if ('break' in each) {
+          const [{ token: seen = 0n } = {}] = await look(store, { name: each.break })
+          const token = { any: undefined, seen, older: seen - 1n }[each.token]
+          reference.broken(each.break, token, await store.break(each.break, { by: 'test', token }, signal), now)
+        } else if ('acquire' in each) {
           const { acquire, ...rest } = each
           const asked = claim(acquire, rest)
           reference.acquired(asked, await store.acquire(asked, signal), now)

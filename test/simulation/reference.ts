@@ -93,9 +93,11 @@ export class Reference {
     if (answer === 'gone') this.#withdrawn.add(id)
   }
 
-  broken(name: string, token: bigint | undefined, now: number): void {
+  /** `of`: the token of the lease that was to end; `undefined`: of any. */
+  broken(name: string, of: bigint | undefined, token: bigint | undefined, now: number): void {
     const state = this.#at(name, now)
-    if ((token !== undefined) !== (state.holder !== undefined)) this.#fail(`${name}: a break was answered ${token}`)
+    const isHeld = state.holder !== undefined && (of === undefined || of === state.holder.token)
+    if ((token !== undefined) !== isHeld) this.#fail(`${name}: a break of ${of ?? 'any'} was answered ${token}`)
     if (token === undefined) return
     if (token <= state.token) this.#fail(`${name}: token ${token} was given by a break after ${state.token}`)
     state.token = token

@@ -1,5 +1,6 @@
 import { LeaseError } from '../../src/contract/errors.ts'
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -122,8 +123,8 @@ export class RemoteStore implements Store {
     return released
   }
 
-  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#ask(LONGEST_REQUEST, signal, deadline => this.#server.break(name, by, deadline, never))
+  break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#ask(LONGEST_REQUEST, signal, deadline => this.#server.break(name, parameters, deadline, never))
   }
 
   async watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {

@@ -1,6 +1,16 @@
 import { LeaseError } from '../../src/contract/errors.ts'
 import { isLease } from '../../src/contract/record.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../../src/contract/store.ts'
+import type {
+  BreakParameters,
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  LeaseRecord,
+  Query,
+  Store,
+  Wake,
+} from '../../src/contract/store.ts'
 import type { Clock } from '../../src/contract/time.ts'
 import { memory } from '../../src/stores/memory/index.ts'
 import type { Ledger } from './ledger.ts'
@@ -144,11 +154,16 @@ export class Server {
     return answer
   }
 
-  async break(name: string, by: string, deadline: number, signal: AbortSignal): Promise<bigint | undefined | Late> {
+  async break(
+    name: string,
+    parameters: BreakParameters,
+    deadline: number,
+    signal: AbortSignal,
+  ): Promise<bigint | undefined | Late> {
     if (this.#isLate(deadline)) return { late: true }
     const now = this.#clock.now()
-    const token = await this.#store.break(name, by, signal)
-    this.#ledger.broken(name, token, now)
+    const token = await this.#store.break(name, parameters, signal)
+    this.#ledger.broken(name, parameters.token, token, now)
     return token
   }
 

@@ -64,7 +64,7 @@ export const variants: Readonly<Record<string, Wrong>> = {
       flaw: server(store => ({
         async release({ name, id }, signal) {
           const answer = await store.release({ name, id }, signal)
-          if (answer === 'gone') await store.break(name, 'anybody', signal)
+          if (answer === 'gone') await store.break(name, { by: 'anybody' }, signal)
           return answer
         },
       })),
@@ -155,8 +155,8 @@ export const variants: Readonly<Record<string, Wrong>> = {
   'a server whose break does not raise the token': {
     variant: {
       flaw: server(store => ({
-        async break(name, by, signal) {
-          const token = await store.break(name, by, signal)
+        async break(name, parameters, signal) {
+          const token = await store.break(name, parameters, signal)
           return token && token - 1_000_000n
         },
       })),

@@ -73,15 +73,22 @@ export const BREAK: CommandHelp = {
   entry: 'break NAME',
   summary: 'Takes the lease from its holder',
   text: [
-    "Takes the lease from its holder and prints a token that is higher than the holder's.",
+    "Takes the lease from its holder and prints a token that is higher than the holder's. With --token it takes the lease only from the holder that you saw: if another holds NAME by now, nothing changes.",
     'The holder is notified at its next renewal, at most a third of its ttl later. Until then it may go on working. A resource that checks tokens refuses it once it has seen the printed token or the token of the next holder.',
   ],
   examples: [
     ['holdfast break nightly'],
+    ['holdfast break nightly --token 1795251531716000', 'only from that holder'],
     ['holdfast break nightly --json | jq -r .token'],
     ['holdfast break backup --slot 2', 'one permit of a semaphore'],
   ],
   options: [
+    {
+      flags: '--token N',
+      text: 'Breaks the lease only if it has this token',
+      values: 'as inspect shows it',
+      default: 'any',
+    },
     {
       flags: '--slot N',
       text: 'Breaks one slot of a shared name',
@@ -95,6 +102,7 @@ export const BREAK: CommandHelp = {
   exitCodes: [
     ['0', 'The lease was taken'],
     ['1', 'NAME was free'],
+    ['75', 'Another lease than that of --token holds NAME'],
   ],
 }
 

@@ -1,37 +1,42 @@
 import { gateName, isSlotOf, slotName, titleOf } from '../../contract/reserved.ts'
-import type { Locks } from '../../index.ts'
+import type { LeaseRecord, Locks } from '../../index.ts'
 import { seeHelp } from '../arguments.ts'
 import { EXIT, Usage } from '../failure.ts'
+import { printable } from '../output.ts'
 import { isMarker, markerOf } from '../run-marker.ts'
 import { partsOf } from './by-slot.ts'
 import { query } from './query.ts'
 
 const flag = { type: 'boolean' } as const
-const OPTIONS = { slot: { type: 'string' }, gate: flag, all: flag, marker: flag } as const
+const text = { type: 'string' } as const
+const OPTIONS = { slot: text, token: text, gate: flag, all: flag, marker: flag } as const
 
-/** `holdfast break`: takes a lease from its holder. Returns 1 if the name was free. */
+/** `holdfast break`: takes a lease from its holder. Returns 1 if the name was free, 75 if another token holds it. */
 export function breakLease(args: readonly string[]): Promise<number> {
   const answer: Parameters<typeof query>[3] = async ({ argument, locks, output, values }) => {
+    const token = tokenOf(values)
     const names = await namesToBreak(argument, values, locks)
     const what = names.length === 1 ? (names[0] ?? '') : argument
     const wasMarker = await isMarker(locks, what)
     const broken: Broken[] = []
-    const report = (): void => {
-      const token = broken.at(-1)?.token
+    const report = (holder?: LeaseRecord): void => {
       const leases = values.all ? { leases: broken } : {}
-      output.print({ name: what, broken: broken.length > 0, token, ...leases }, textOf(what, broken, wasMarker))
+      const result = { name: what, broken: broken.length > 0, token: broken.at(-1)?.token, holder, ...leases }
+      output.print(result, holder ? keptBy(holder, token) : textOf(what, broken, wasMarker))
     }
     try {
       for (const name of names) {
-        const token = await locks.break(name)
-        if (token !== undefined) broken.push({ name, token })
+        const higher = await locks.break(name, { token })
+        if (higher !== undefined) broken.push({ name, token: higher })
       }
     } catch (error) {
       if (broken.length > 0) report()
       throw error
     }
-    report()
-    return broken.length > 0 ? 0 : EXIT.free
+    const { holder } = token !== undefined && broken.length === 0 ? await locks.inspect(what) : {}
+    report(holder)
+    if (broken.length > 0) return 0
+    return holder ? EXIT.busy : EXIT.free
   }
   return query('break', 'NAME', args, answer, OPTIONS)
 }
@@ -52,6 +57,18 @@ function textOf(what: string, broken: readonly Broken[], wasMarker: boolean): st
     'The old holder is notified at its next renewal and may work until then. A resource that checks tokens refuses it ' +
       'once it has seen a higher token.',
   ].join('\n')
+}
+
+/** Another lease than the one that was meant. */
+function keptBy({ name, owner, token }: LeaseRecord, meant: bigint | undefined): string {
+  return `${titleOf(name)} was not broken: token ${meant} no longer holds it. ${printable(owner)} holds it now, with token ${token}`
+}
+
+function tokenOf({ token, all }: Readonly<Record<string, unknown>>): bigint | undefined {
+  if (typeof token !== 'string') return undefined
+  if (all) throw new Usage('--token is of one lease, so it excludes --all')
+  if (/^\d{1,20}$/.test(token)) return BigInt(token)
+  throw new Usage(`--token ${token} is not a token: expected a number, as holdfast inspect shows it`)
 }
 
 /** The leases that are meant. Of a name with slots, the caller must say which. */

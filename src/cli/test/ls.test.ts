@@ -190,6 +190,25 @@ describe('holdfast break', () => {
     expect(BigInt(next.out)).toBeGreaterThan(BigInt(token))
   })
 
+  test('--token: takes the lease only from the holder that was seen, else says who holds it and ends with 75', async () => {
+    const first = await holding('nightly', '--owner', 'alice')
+    const seen: string = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out).holder.token
+    first.kill('SIGTERM')
+    await first.ended
+    expect(await holdfast(['break', 'nightly', '--token', seen])).toMatchObject({
+      code: 1,
+      out: 'nightly was free\n',
+    })
+    await holding('nightly', '--owner', 'bob')
+    const { token } = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out).holder
+    const text = `nightly was not broken: token ${seen} no longer holds it. bob holds it now, with token ${token}\n`
+    expect(await holdfast(['break', 'nightly', '--token', seen])).toMatchObject({ code: 75, out: text })
+    const json = await holdfast(['break', 'nightly', '--token', seen, '--json'])
+    expect(JSON.parse(json.out)).toMatchObject({ broken: false, holder: { owner: 'bob', token } })
+    expect(await holdfast(['break', 'nightly', '--token', token])).toMatchObject({ code: 0 })
+    expect(await holdfast(['inspect', 'nightly'])).toMatchObject({ code: 1 })
+  })
+
   test('ends with 1 when the name was free', async () => {
     expect(await holdfast(['break', 'nightly'])).toMatchObject({ code: 1, out: 'nightly was free\n' })
     expect(await holdfast(['break', 'nightly', '--json'])).toMatchObject({ code: 1 })

@@ -102,6 +102,8 @@ test.each([
   [['ls', '--ttl', '5s'], 'holdfast ls has no option --ttl'],
   [['inspect'], 'NAME is missing; see holdfast inspect --help'],
   [['break'], 'NAME is missing'],
+  [['break', 'job', '--token', 'x'], '--token x is not a token: expected a number, as holdfast inspect shows it'],
+  [['break', 'job', '--token', '5', '--all'], '--token is of one lease, so it excludes --all'],
 ])('%j is refused with 64 and one line', isRefused)
 
 test('L17: a name that would break a line of the metrics is refused', () =>

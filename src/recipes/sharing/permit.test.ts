@@ -316,7 +316,7 @@ test('a slot that is lost before it is counted is asked for again while others a
   store.onLoss = ({ name }, notify) => {
     if (name === 'x' && losses === 0) {
       losses += 1
-      void server.break('x', 'test', AbortSignal.timeout(1_000))
+      void server.break('x', { by: 'test' }, AbortSignal.timeout(1_000))
       notify()
     }
     return () => {}

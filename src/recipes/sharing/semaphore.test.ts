@@ -288,7 +288,7 @@ test('the loss of another than the first slot ends the permit, whether or not an
   const permit = await locks.semaphore('x', { limit: 2 }).acquire({ permits: 2 })
   const losses: string[] = []
   permit.signal.addEventListener('abort', () => losses.push(permit.signal.reason.message))
-  await server.break('x\u241f1', 'test', signal)
+  await server.break('x\u241f1', { by: 'test' }, signal)
   await clock.advance(1_100) // its next renewal
   expect(losses).toEqual([expect.stringContaining('because its slot 1')])
   expect(await look(server, { prefix: '' })).toEqual([])

@@ -74,7 +74,7 @@ test('a call whose gate is broken waits at the gate again, and for no slot', asy
   const held = await other.semaphore('api', { limit: 1 }).acquire({ ttl: 60_000 })
   const waiting = follow(locks.semaphore('api', { limit: 1 }).acquire())
   await clock.advance(100)
-  await server.break('api\u241fgate', 'test', AbortSignal.timeout(1_000))
+  await server.break('api\u241fgate', { by: 'test' }, AbortSignal.timeout(1_000))
   const next = follow(other.semaphore('api', { limit: 1 }).acquire())
   await clock.advance(1_000)
   const records = await look(server, { prefix: 'api' })

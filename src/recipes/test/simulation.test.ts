@@ -84,7 +84,7 @@ test('whatever happens to candidates, their bodies do not overlap, one leads at 
         const candidate = candidates[index] as Candidate
         if (deed === 'resign') void candidate.election.resign()
         if (deed === 'break') {
-          await store.break('a', 'the test', signal)
+          await store.break('a', { by: 'the test' }, signal)
           brokenAt = clock.now() // the old leader notices at its next renewal
         }
         if (deed === 'fail') candidate.fail(new Error('the work failed'))

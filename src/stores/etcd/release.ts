@@ -57,10 +57,10 @@ export class Releases {
     return found || mayBeDone ? 'released' : 'gone'
   }
 
-  async break(name: string, signal: AbortSignal): Promise<bigint | undefined> {
+  async break(name: string, token: bigint | undefined, signal: AbortSignal): Promise<bigint | undefined> {
     const key = this.#keys.held(name)
     const { found } = await this.#requests.look(key, LONGEST_REQUEST)
-    if (!found) return undefined
+    if (!found || (token !== undefined && BigInt(found.create_revision) !== token)) return undefined
     signal.throwIfAborted()
     const same = madeAt(key, found.create_revision)
     // Revoking the lease deletes the key. If the key has no lease, or a new one by now, the transaction deletes it.

@@ -1,4 +1,15 @@
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
+import type {
+  BreakParameters,
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  Query,
+  Store,
+  Wake,
+} from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { closed } from '../shared/failure.ts'
 import { Admission } from './admission.ts'
@@ -114,9 +125,9 @@ export class EtcdStore implements Store {
     yield* records(this.#gateway, this.#keys, query, lease => this.#leases.remaining(lease), signal)
   }
 
-  async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+  async break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     this.#assertWanted(signal)
-    return this.#releases.break(name, signal)
+    return this.#releases.break(name, token, signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

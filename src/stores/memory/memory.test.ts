@@ -209,7 +209,7 @@ test('with any requests, at most one claim holds a name, and tokens rise from gr
           generation.set(each.release, (generation.get(each.release) ?? 0) + 1)
         } else {
           const holder = holders.get(each.break)
-          const token = await store.break(each.break, 'operator', signal)
+          const token = await store.break(each.break, { by: 'operator' }, signal)
           expect(token !== undefined).toBe(holder !== undefined && holder.until > now)
           if (token !== undefined) {
             expect(token).toBeGreaterThan(highest.get(each.break) ?? 0n)

@@ -1,4 +1,5 @@
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -128,11 +129,12 @@ export class MemoryStore implements Store {
     }
   }
 
-  async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+  async break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     signal.throwIfAborted()
     const now = this.#clock.now()
     const entry = this.#entry(name, now)
-    if (!entry.holding) return undefined
+    const { holding } = entry
+    if (!holding || (token !== undefined && BigInt(holding.token) !== token)) return undefined
     this.#free(entry, now)
     return BigInt(this.#nextToken())
   }

@@ -116,12 +116,12 @@ export class Name {
     return 'released'
   }
 
-  /** Of the holder `of`, or of any. */
-  break(of?: string): { id: string; token: bigint } | undefined {
-    const { id } = this.lease
-    if (!this.#isHeld || id === undefined || (of !== undefined && of !== id)) return undefined
+  /** Of the lease with the token `of`, or of any. */
+  break(of?: bigint): { of: bigint; token: bigint } | undefined {
+    const held = BigInt(this.lease.token)
+    if (!this.#isHeld || (of !== undefined && of !== held)) return undefined
     this.#put({ id: undefined, ttl: 0, expires: this.now, token: this.#nextToken() })
-    return { id, token: BigInt(this.lease.token) }
+    return { of: held, token: BigInt(this.lease.token) }
   }
 
   records(): LeaseRecord[] {

@@ -1,5 +1,15 @@
 import { LeaseError } from '../../contract/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../contract/store.ts'
+import type {
+  BreakParameters,
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  Query,
+  Store,
+} from '../../contract/store.ts'
 import { requestLimit } from '../../contract/time.ts'
 import { type BatchedRequest, BatchedRequests, reportStale } from '../shared/batched-requests.ts'
 import { type Driver, openConnection } from '../shared/connection.ts'
@@ -107,13 +117,13 @@ export class MysqlStore implements Store {
     }
   }
 
-  break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    let of: string | null | undefined // the holder at the first decision; null: nobody held
+  break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    let of: bigint | null | undefined = token // after the first decision, of the lease that it ended; null: of none
     return this.#put({ name }, Number.POSITIVE_INFINITY, signal, (found, mayBeDone) => {
       if (of === null) return undefined
       const broken = found.break(of)
-      if (of && !broken && mayBeDone) throw unclear(name)
-      of ??= broken?.id ?? null // a retry ends no later lease
+      if (!broken && mayBeDone) throw unclear(name)
+      of = broken?.of ?? null // a retry ends no later lease
       return broken?.token
     })
   }

@@ -179,9 +179,11 @@ ${BEGIN}
 end $holdfast$;`
 }
 
+/** `_of`: the token of the lease to end; empty: of any. */
 export function breakLease({ lease, call }: Names): string {
+  const held = "name = _name and id is not null and expires_at > _now and _of in ('', token::text)"
   return `
-create or replace function ${call('break')}(_name text, _by text, _until double precision) returns text ${SETTINGS}
+create or replace function ${call('break')}(_name text, _by text, _until double precision, _of text) returns text ${SETTINGS}
 declare
   ${NOW}
   ${FLOOR}
@@ -191,11 +193,11 @@ ${BEGIN}
   if _until < _time then
     return json_build_array(_time, json_build_array(json_build_array('late')))::text;
   end if;
-  perform from ${lease} where name = _name and id is not null and expires_at > _now;
+  perform from ${lease} where ${held};
   if not found then
     return json_build_array(_time, json_build_array(json_build_array('lost')))::text;
   end if;
-  perform from ${lease} where name = _name and id is not null and expires_at > _now for update skip locked;
+  perform from ${lease} where ${held} for update skip locked;
   if not found then
     return json_build_array(_time, json_build_array(json_build_array('skipped')))::text;
   end if;

@@ -1,6 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { randomId } from '../../contract/random-id.ts'
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -170,14 +171,14 @@ export class PostgresStore implements Store {
     yield* inspection(this.#connections, this.#names, query, signal)
   }
 
-  async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
+  async break(name: string, { by, token: of }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     signal.throwIfAborted()
     const until = performance.now() + LONGEST_REQUEST
-    const breakLease = `select ${this.#names.call('break')}($1, $2, $3::double precision), $0`
+    const breakLease = `select ${this.#names.call('break')}($1, $2, $3::double precision, $4), $0`
     for (;;) {
       const [kind, token] = await this.#connections.run(async (connection, sent): Promise<Answer> => {
         const values = [name, by, String(connection.clock.at(until))]
-        const text = await connection.ask(breakLease, values)
+        const text = await connection.ask(breakLease, [...values, String(of ?? '')])
         const [time, [answer]] = JSON.parse(String(text)) as [number, [Answer]]
         connection.clock.learn(time, sent)
         if (answer[0] !== 'exhausted') return answer

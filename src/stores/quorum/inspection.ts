@@ -1,6 +1,6 @@
 import type { LeaseRecord, NodeRecord, Query } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { recordsOf } from './holdings.ts'
+import { mostAlike, recordsOf } from './holdings.ts'
 import type { Answer, Member, Sight } from './member.ts'
 import type { Node } from './node.ts'
 import { type Quorum, type Tally, whenAll } from './quorum.ts'
@@ -33,6 +33,14 @@ export async function* inspect(
       recordsIn(quorum, name, await quorum.poll(firstPage(name), whenAll))
     yield* (await Promise.all(names.splice(0, PAGE).map(look))).flat()
   }
+}
+
+/** The id of the claim that has the most votes with this token. Rejects without a majority. */
+export async function claimWith(quorum: Quorum, name: string, token: bigint): Promise<string | undefined> {
+  const tally = await quorum.poll(firstPage(name), whenAll)
+  assertMajority(quorum, tally)
+  const votes = [...tally.counted, ...tally.quarantined].flatMap(({ value }) => value.holder ?? [])
+  return mostAlike(votes.filter(vote => BigInt(vote.token) === token))[0]?.id
 }
 
 function states(quorum: Quorum): NodeRecord[] {

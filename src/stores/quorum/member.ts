@@ -26,8 +26,8 @@ export interface Member {
   release(key: ClaimKey): Promise<Answer<boolean>>
   /** Takes back a vote of this attempt or an earlier one, and refuses such votes that come later. */
   concede(key: ClaimKey, attempt: number): Promise<Answer<boolean>>
-  /** Frees the name. Answers its last token, raised to at least `floor` if it was held. */
-  break(name: string, floor: number): Promise<Answer<Broken>>
+  /** Takes the vote back from the claim `id`, or from any. Answers the last token, raised to at least `floor` if it did. */
+  break(name: string, id: string | undefined, floor: number): Promise<Answer<Broken>>
   /** Raises the last token of a free name to `token`. True if it is that high now. */
   raise(name: string, token: number): Promise<Answer<boolean>>
   /** The holder, and a page of the queue that begins after `from` waiters. */

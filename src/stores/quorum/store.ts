@@ -3,6 +3,7 @@ import { type Environment, systemEnvironment } from '../../contract/environment.
 import { LeaseError } from '../../contract/errors.ts'
 import { pause } from '../../contract/request.ts'
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -19,7 +20,7 @@ import { warn } from '../../contract/warnings.ts'
 import { closed } from '../shared/failure.ts'
 import { annotate } from './annotation.ts'
 import { Attempt } from './attempt.ts'
-import { inspect } from './inspection.ts'
+import { claimWith, inspect } from './inspection.ts'
 import type { Broken, Member } from './member.ts'
 import { Quorum, type Tally, whenAll } from './quorum.ts'
 import { renew } from './renewal.ts'
@@ -156,11 +157,14 @@ export class QuorumStore implements Store {
     yield* inspect(this.#quorum, query, () => this.#begin(signal))
   }
 
-  async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+  async break(name: string, { token: of }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     this.#begin(signal)
     const { majority } = this.#quorum
+    const id = of === undefined ? undefined : await claimWith(this.#quorum, name, of)
+    if (of !== undefined && id === undefined) return undefined
+    this.#begin(signal)
     const floor = this.#nextAttempt()
-    const tally = await this.#quorum.poll(member => member.break(name, floor), whenAll<Broken>)
+    const tally = await this.#quorum.poll(member => member.break(name, id, floor), whenAll<Broken>)
     if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
     // A claim with a minority may have got the other votes meanwhile.

@@ -1,5 +1,6 @@
 import { randomId } from '../../contract/random-id.ts'
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -131,9 +132,9 @@ export class RedisStore implements Store {
     return inspection(this.#requests, this.#keys, query, signal)
   }
 
-  break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+  break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     const claim = { name, id: '-', ttl: MEMORY } // so the request has the longest limit
-    return this.#ask('break', claim, `0 ${this.#memory} 0 `, signal, answer => tokenOf(String(answer)))
+    return this.#ask('break', claim, `0 ${this.#memory} 0 ${token ?? ''}`, signal, answer => tokenOf(String(answer)))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

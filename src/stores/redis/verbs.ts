@@ -205,10 +205,11 @@ local function annotate(key, id, _, _, _, details)
   return '1'
 end
 
-local function breakLease(key, _, _, life)
+-- OF: the token of the lease to end; empty: of any.
+local function breakLease(key, _, _, life, _, of)
   local value = get(key)
   local held, _, line, token, ttl, start = parse(key, value)
-  if not held then return gone(key) end
+  if not held or of ~= '' and of ~= token then return gone(key) end
   -- If no higher token is left, the lease ends all the same.
   local fine, new = pcall(nextToken, token)
   if fine then token = new end

@@ -86,9 +86,9 @@ export class RedisMember implements Member {
     return this.#ask({ name, id, verb: 'concede', parameters: FORGET + attempt }, isDone)
   }
 
-  break(name: string, floor: number): Promise<Answer<Broken>> {
+  break(name: string, id: string | undefined, floor: number): Promise<Answer<Broken>> {
     const parameters = `0 0 0 ${floor}`
-    return this.#ask({ name, id: '-', verb: 'break', parameters }, brokenOf, LONGEST_REQUEST)
+    return this.#ask({ name, id: id ?? '-', verb: 'break', parameters }, brokenOf, LONGEST_REQUEST)
   }
 
   raise(name: string, token: number): Promise<Answer<boolean>> {

@@ -185,10 +185,11 @@ local function concede(key, id, memory, _, _, attempt)
   return '0'
 end
 
-local function breakLease(key, _, _, _, _, least)
+-- ID: the claim whose vote ends; '-': of any.
+local function breakLease(key, id, _, _, _, least)
   local value = get(key)
   local held, _, line, token, ttl, start = parse(key, value)
-  if not held then return '-' .. token end
+  if not held or id ~= '-' and not isOf(id, value, start) then return '-' .. token end
   -- The lease ends even if no higher token is left.
   local fine, new = pcall(higher, token, capped(least))
   free(key, value, line, token, fine and new or token, ttl, start)

@@ -154,10 +154,11 @@ export class Leases {
     return 'gone'
   }
 
-  break(name: string, now: number): bigint | undefined {
+  /** `of`: the token of the lease to end, or of any. */
+  break(name: string, of: bigint | undefined, now: number): bigint | undefined {
     this.#tidy(name, now)
     const lease = this.#lease(name)
-    if (!lease || lease.expires <= now) return undefined
+    if (!lease || lease.expires <= now || (of !== undefined && BigInt(lease.token) !== of)) return undefined
     const token = this.#nextToken(now)
     this.#sql.free.run(now, name)
     this.#sql.deleteIdle.run(name, now)

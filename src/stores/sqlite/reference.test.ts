@@ -35,7 +35,7 @@ async function answer(store: Store, step: Step): Promise<unknown> {
   if (deed === 'acquire') return store.acquire(claimOf(step), never)
   if (deed === 'renew') return store.renew(claimOf(step), never)
   if (deed === 'release') return store.release(claimOf(step), never)
-  if (deed === 'break') return store.break(name, 'somebody', never)
+  if (deed === 'break') return store.break(name, { by: 'somebody' }, never)
   const records: object[] = []
   for (const { state, owner, position, token } of await look(store, { prefix: '' }))
     records.push({ state, owner, position, token })

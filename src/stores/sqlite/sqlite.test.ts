@@ -67,7 +67,7 @@ test('tokens rise through release, expiry and break, also while the clock is set
   tokens.push(await hold(newClaim('a', { ttl: 100 })))
   now += 100
   tokens.push(await hold(newClaim('a')))
-  tokens.push((await store.break('a', 'somebody', never)) ?? 0n)
+  tokens.push((await store.break('a', { by: 'somebody' }, never)) ?? 0n)
   tokens.push(await hold(newClaim('a')))
   expect(tokens).toEqual([...tokens].sort((a, b) => Number(a - b)))
   expect(new Set(tokens).size).toBe(5)
@@ -266,7 +266,7 @@ test('a withdrawal of the first waiter wakes the next, and a break wakes the fir
     await ask(waiter)
     await store.watch?.(waiter, () => woken.push(waiter.id), never)
   }
-  expect(await store.break('a', 'somebody', never)).toBeTypeOf('bigint')
+  expect(await store.break('a', { by: 'somebody' }, never)).toBeTypeOf('bigint')
   expect(woken).toEqual([head.id])
   await store.release(head, never)
   expect(woken).toEqual([head.id, next.id])

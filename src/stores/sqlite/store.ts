@@ -1,4 +1,5 @@
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -84,8 +85,8 @@ export class SqliteStore implements Store {
     }
   }
 
-  break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    const write = (leases: Leases, now: number): bigint | undefined => leases.break(name, now)
+  break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    const write = (leases: Leases, now: number): bigint | undefined => leases.break(name, token, now)
     return this.#requests.add({ name, signal, limit: LONGEST_REQUEST, write })
   }
 

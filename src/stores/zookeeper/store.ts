@@ -1,4 +1,15 @@
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
+import type {
+  BreakParameters,
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  Query,
+  Store,
+  Wake,
+} from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { closed } from '../shared/failure.ts'
 import { Waiters } from '../shared/waiters.ts'
@@ -89,8 +100,9 @@ export class ZooKeeperStore implements Store {
     }
   }
 
-  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#guard(signal, () => breakLease(this.#groups.unclaimed, this.#settings.paths, name, { by, signal }))
+  break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    const { unclaimed } = this.#groups
+    return this.#guard(signal, () => breakLease(unclaimed, this.#settings.paths, name, { ...parameters, signal }))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

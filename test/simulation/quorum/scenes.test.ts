@@ -152,7 +152,7 @@ describe('a break', () => {
     await scene.pass(10)
     scene.servers[1]?.setClock(2_000)
     slow.reaches(1, 2)
-    const answer = await scene.outcome(slow.store.break('a', 'somebody', never))
+    const answer = await scene.outcome(slow.store.break('a', { by: 'somebody' }, never))
     expect(answer).toBeGreaterThan(token)
   })
 
@@ -162,7 +162,7 @@ describe('a break', () => {
     const [breaker, between] = [await scene.process(), await scene.process(-60_000)]
     await between.token(between.claim('holder'))
     const raises = [1, 2].map(node => breaker.keep('raise', node))
-    const breaking = breaker.store.break('a', 'somebody', never)
+    const breaking = breaker.store.break('a', { by: 'somebody' }, never)
     await scene.pass(10)
     between.reaches(1, 2)
     await between.token(between.claim('between'))

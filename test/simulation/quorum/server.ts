@@ -255,9 +255,9 @@ export class VotingServer {
     return true
   }
 
-  break(name: string, floor: number): Broken {
+  break(name: string, id: string | undefined, floor: number): Broken {
     const found = this.#at(name)
-    if (!found.lease) return { wasHeld: false, token: found.token }
+    if (!found.lease || (id && found.lease.claim.id !== id)) return { wasHeld: false, token: found.token }
     found.token = Math.max(found.token + 1, this.#floor(floor))
     found.lease = undefined
     this.#wake(found)

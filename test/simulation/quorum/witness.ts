@@ -1,4 +1,14 @@
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store, Wake } from '../../../src/contract/store.ts'
+import type {
+  BreakParameters,
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  Query,
+  Store,
+  Wake,
+} from '../../../src/contract/store.ts'
 import { requestLimit } from '../../../src/contract/time.ts'
 import type { Machine } from '../machine.ts'
 import type { World } from '../world.ts'
@@ -56,10 +66,10 @@ export class Witness implements Store {
     return this.#store.inspect(query, signal)
   }
 
-  async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
+  async break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     const asked = this.#world.now
     this.#ledger.breaks(name)
-    const token = await this.#timed('break', this.#store.break(name, by, signal))
+    const token = await this.#timed('break', this.#store.break(name, parameters, signal))
     if (token !== undefined) this.#ledger.broke(name, token, asked)
     return token
   }

@@ -1,5 +1,6 @@
 import { LeaseError } from '../../../src/contract/errors.ts'
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -79,12 +80,13 @@ export class DistantStore implements Store {
   }
 
   release(key: ClaimKey): Promise<'released' | 'gone'> {
-    if (this.#variant.releasesTwice) this.#world.after(20, () => void this.#server.break(key.name, 'anybody', never))
+    if (this.#variant.releasesTwice)
+      this.#world.after(20, () => void this.#server.break(key.name, { by: 'anybody' }, never))
     return this.#ask(Number.POSITIVE_INFINITY, () => this.#server.release(key, never))
   }
 
-  break(name: string, by: string): Promise<bigint | undefined> {
-    return this.#ask(LONGEST_REQUEST, () => this.#server.break(name, by, never))
+  break(name: string, parameters: BreakParameters): Promise<bigint | undefined> {
+    return this.#ask(LONGEST_REQUEST, () => this.#server.break(name, parameters, never))
   }
 
   watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {

@@ -22,7 +22,9 @@ export interface Prompt {
 }
 
 /** What the command should do now. */
-export type Act = { readonly kind: 'quit' | 'suspend' | 'redraw' } | { readonly kind: 'break'; readonly name: string }
+export type Act =
+  | { readonly kind: 'quit' | 'suspend' | 'redraw' }
+  | { readonly kind: 'break'; readonly name: string; readonly token: string }
 
 /** Characters of a prompt. Names, owners and notes are shorter. */
 const LONGEST_TEXT = 1_000
@@ -180,10 +182,8 @@ export class State {
   #enter({ kind, name, token, title, text }: Prompt): Act | undefined {
     this.#end()
     if (kind === 'filter') return undefined
-    const isSame = !this.look?.failure && this.all.find(row => row.name === name)?.held?.token === token
-    if (!isSame) this.message = `Not broken: ${title} may have another holder now, or none`
-    else if (text === title || text === printable(title)) return { kind: 'break', name }
-    else this.message = `Not broken: ${text || 'nothing'} was typed, not ${title}`
+    if (text === title || text === printable(title)) return { kind: 'break', name, token }
+    this.message = `Not broken: ${text || 'nothing'} was typed, not ${title}`
     return undefined
   }
 

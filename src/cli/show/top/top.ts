@@ -126,17 +126,20 @@ class Top {
     if (act.kind === 'quit') this.#quit.abort()
     else if (act.kind === 'suspend') this.#terminal?.suspend()
     else if (act.kind === 'redraw') this.#terminal?.forget()
-    else if (act.kind === 'break') void this.#break(act.name)
+    else if (act.kind === 'break') void this.#break(act.name, BigInt(act.token))
   }
 
-  async #break(name: string): Promise<void> {
+  /** Only from the holder that was on the screen when the name was asked for. */
+  async #break(name: string, of: bigint): Promise<void> {
     const shown = titleOf(name)
     this.#state.message = `Breaking ${shown} …`
     this.#breaking = shown
     try {
-      const token = await this.#locks.break(name)
+      const token = await this.#locks.break(name, { token: of })
       this.#state.message =
-        token === undefined ? `${shown} was free` : `${shown} is free. Its next token is above ${token}`
+        token === undefined
+          ? `Not broken: ${shown} has another holder now, or none`
+          : `${shown} is free. Its next token is above ${token}`
     } catch (error) {
       this.#state.message = `${shown} was not broken: ${messageOf(error)}`
     }

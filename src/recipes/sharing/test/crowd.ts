@@ -1,6 +1,6 @@
 import { Random } from '../../../../test/simulation/random.ts'
 import { LeaseError } from '../../../contract/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, Query, Store, Wake } from '../../../contract/store.ts'
+import type { BreakParameters, Busy, Claim, ClaimKey, Grant, Query, Store, Wake } from '../../../contract/store.ts'
 import type { StoreLocks } from '../../../create-locks.ts'
 import { memory } from '../../../stores/memory/index.ts'
 import { VirtualClock } from '../../../testing/clock.ts'
@@ -159,7 +159,7 @@ class Run implements Shown {
   async #break(): Promise<void> {
     const name = this.#random.pick(NAMES)
     this.#brokenAt.set(name, this.#clock.now())
-    const token = await this.#server.break(name, 'the test', new AbortController().signal)
+    const token = await this.#server.break(name, { by: 'the test' }, new AbortController().signal)
     if (token !== undefined) this.counts.breaks += 1
   }
 
@@ -225,8 +225,8 @@ export class Wire implements Store {
     return this.#server.inspect(query, signal)
   }
 
-  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#send(() => this.#server.break(name, by, signal))
+  break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#send(() => this.#server.break(name, parameters, signal))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}

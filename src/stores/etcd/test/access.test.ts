@@ -40,7 +40,7 @@ describe('with authentication', () => {
     expect(await look(store, { prefix: '' })).toHaveLength(2)
     await store.renew({ ...claim, ttl: 20_000 }, signal)
     expect(await store.annotate({ ...claim, note: 'new' }, signal)).toBe(true)
-    expect(await store.break('a', 'test', signal)).toBeDefined()
+    expect(await store.break('a', { by: 'test' }, signal)).toBeDefined()
     expect(await store.acquire(waiter, signal)).toMatchObject({ held: true })
     expect(await store.release(waiter, signal)).toBe('released')
     expect(await store.release(waiter, signal)).toBe('gone')

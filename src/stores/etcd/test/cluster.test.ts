@@ -141,7 +141,7 @@ test('renewals do not count if they are answered by a leader that was replaced w
   await leader.pause()
   await until('another leads', async () => (await cluster.leader(others(leader))) !== leader)
   const renewal = old.renew(claim, signal).catch((error: { code: string }) => error.code)
-  await store.break(claim.name, 'test', signal)
+  await store.break(claim.name, { by: 'test' }, signal)
   const next = claimOf(claim.name)
   await hold(store, next)
   leader.resume()

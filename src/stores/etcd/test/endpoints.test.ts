@@ -111,7 +111,7 @@ test.each(['break', 'release'] as const)(
     const claim = claimOf(name())
     const token = await hold(other, claim)
     const lost = relay.holdBack(/request_delete_range/)
-    const ended = verb === 'break' ? both.break(claim.name, 'test', signal) : both.release(claim, signal)
+    const ended = verb === 'break' ? both.break(claim.name, { by: 'test' }, signal) : both.release(claim, signal)
     await lost
     await carryOutLast() // as the unresponsive one did
     if (verb === 'release') return expect(await ended).toBe('released')

@@ -115,7 +115,7 @@ describe('a stale request', () => {
     const held = relay.holdBack(/request_delete_range/)
     const late = store.release(claim, signal)
     const pass = await held
-    await other.break(claim.name, 'test', signal)
+    await other.break(claim.name, { by: 'test' }, signal)
     const next = claimOf(claim.name)
     await hold(other, next)
     pass()
@@ -127,7 +127,7 @@ describe('a stale request', () => {
     const claim = claimOf(name())
     await hold(other, claim)
     const held = relay.holdBack(/request_delete_range/)
-    const late = store.break(claim.name, 'test', signal)
+    const late = store.break(claim.name, { by: 'test' }, signal)
     const pass = await held
     await other.renew({ ...claim, ttl: 20_000 }, signal) // moves it to another lease
     await other.release(claim, signal)

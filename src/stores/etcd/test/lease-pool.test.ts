@@ -56,7 +56,7 @@ test.each(['break', 'release'] as const)(
     await hold(other, gone)
     const lease = await leaseOf(gone.name)
     const held = relay.holdBack(/request_delete_range/)
-    const late = verb === 'break' ? store.break(gone.name, 'test', signal) : store.release(gone, signal)
+    const late = verb === 'break' ? store.break(gone.name, { by: 'test' }, signal) : store.release(gone, signal)
     const pass = await held
     await other.release(gone, signal)
     const token = await hold(other, next)
@@ -70,7 +70,7 @@ test.each(['break', 'release'] as const)(
 test('a lease from which another store has taken a claim is not used again', async () => {
   const claim = claimOf(name())
   await hold(store, claim)
-  expect(await other.break(claim.name, 'test', signal)).toBeDefined()
+  expect(await other.break(claim.name, { by: 'test' }, signal)).toBeDefined()
   expect(await store.renew(claim, signal)).toBeUndefined()
   expect(await store.release(claim, signal)).toBe('gone')
   await hold(store, claimOf(name()))

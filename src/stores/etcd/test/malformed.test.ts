@@ -76,7 +76,7 @@ test('with any malformed answer, each call grants with a token or rejects with a
         const grants = [store.acquire(claim, signal), store.renew(claim, signal)].map(tokenOf)
         for (const token of await Promise.all(grants)) expect(token).toBeGreaterThan(0n)
         await Promise.all([look(store, { name: claim.name }), store.annotate(claim, signal)].map(refused))
-        await Promise.all([store.break(claim.name, '', signal), store.release(claim, signal)].map(refused))
+        await Promise.all([store.break(claim.name, { by: '' }, signal), store.release(claim, signal)].map(refused))
       }
     }),
     { numRuns: 35, seed: 20_261_122 },

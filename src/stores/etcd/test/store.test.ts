@@ -109,7 +109,7 @@ describe('the data in etcd', () => {
     for (const verb of ['acquire', 'renew', 'annotate', 'release'] as const)
       expect(await failureOf(store[verb](claim, signal))).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
     expect((await read(server, key)).kvs).toHaveLength(1)
-    expect(await store.break(claim.name, 'test', signal)).toBeDefined() // a way out
+    expect(await store.break(claim.name, { by: 'test' }, signal)).toBeDefined() // a way out
     await hold(store, claim)
   })
 })
@@ -227,7 +227,7 @@ describe('changes by other programs', () => {
     const token = await hold(store, claim)
     const waiter = claimOf(claim.name, { queue: true })
     await other.acquire(waiter, signal)
-    const broken = await other.break(claim.name, 'test', signal)
+    const broken = await other.break(claim.name, { by: 'test' }, signal)
     expect(broken).toBeGreaterThan(token)
     expect(await hold(other, waiter)).toBeGreaterThan(broken as bigint)
     expect(await store.renew(claim, signal)).toBeUndefined()
@@ -238,10 +238,10 @@ describe('changes by other programs', () => {
     const claim = claimOf(name())
     const token = await hold(store, claim)
     await store.renew({ ...claim, ttl: 30_000 }, signal)
-    expect(await other.break(claim.name, 'test', signal)).toBeGreaterThan(token)
+    expect(await other.break(claim.name, { by: 'test' }, signal)).toBeGreaterThan(token)
     expect(await store.renew({ ...claim, ttl: 30_000 }, signal)).toBeUndefined()
     await server.call('kv/put', { key: base64(`holdfast\t${claim.name}\theld`), value: base64('by hand') })
-    expect(await other.break(claim.name, 'test', signal)).toBeDefined()
+    expect(await other.break(claim.name, { by: 'test' }, signal)).toBeDefined()
     expect(await look(other, { name: claim.name })).toEqual([])
   })
 
@@ -277,7 +277,7 @@ test('tokens fall if the server lost all its data, whatever its clock says', asy
   const before = storeOf([lost])
   for (let round = 0; round < 20; round += 1) {
     await hold(before, claimOf('another'))
-    await before.break('another', 'test', signal)
+    await before.break('another', { by: 'test' }, signal)
   }
   const token = await hold(before, claim)
   await before[Symbol.asyncDispose]()

@@ -220,7 +220,7 @@ test('needs only the privileges that the documentation lists, and says what else
   expect(await store.annotate({ ...first, note: 'new' }, signal)).toBe(true)
   expect(await store.release(first, signal)).toBe('released')
   await hold(store, second)
-  expect(await store.break('least', 'test', signal)).toBeTypeOf('bigint')
+  expect(await store.break('least', { by: 'test' }, signal)).toBeTypeOf('bigint')
   expect(await store.release(claimOf('least'), signal)).toBe('gone')
   await server.query("revoke insert on app.holdfast_lease_line from least@'%'")
   await using revoked = storeAt(server.url('least', 'x'), {})

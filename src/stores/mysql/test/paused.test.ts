@@ -119,7 +119,7 @@ test('a break that is paused before its write takes the name from no later holde
   const [first, next] = [claimOf('broken'), claimOf('broken')]
   await hold(other, first)
   const { store, paused, resume } = pausing()
-  const broken = store.break('broken', 'test', signal)
+  const broken = store.break('broken', { by: 'test' }, signal)
   await paused()
   await other.release(first, signal)
   const token = await hold(other, next)
@@ -156,7 +156,7 @@ test('a release has an unknown outcome if the row count does not tell whether ot
   const outcomes = Promise.all(releases.map(release => release.catch(error => error.code)))
   const asked = acquire(store, claimOf('free'))
   await paused()
-  await other.break(before.name, 'test', signal)
+  await other.break(before.name, { by: 'test' }, signal)
   await hold(other, claimOf('free', { owner: 'faster' }))
   resume()
   await paused()
@@ -172,7 +172,7 @@ test('a break has an unknown outcome if the row count does not tell, and is righ
     const [one, two] = [claimOf('one'), claimOf('two')]
     const tokens = [await hold(other, one), await hold(other, two)]
     const { store, paused, resume } = pausing(WRITE, CHECK)
-    const breaks = [one, two].map(({ name }) => store.break(name, 'test', signal).catch(error => error.code))
+    const breaks = [one, two].map(({ name }) => store.break(name, { by: 'test' }, signal).catch(error => error.code))
     await paused()
     if (!isKnown) await other.release(one, signal)
     const foreign = isKnown && (await transaction(server, "select * from holdfast_lease where name = 'one' for update"))

@@ -1,7 +1,17 @@
 import { createHash } from 'node:crypto'
 import { invalid, show } from '../../../contract/check.ts'
 import { LeaseError } from '../../../contract/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../../contract/store.ts'
+import type {
+  BreakParameters,
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  Query,
+  Store,
+} from '../../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../../contract/time.ts'
 import { closed } from '../../shared/failure.ts'
 import { NEVER } from '../../shared/timeouts.ts'
@@ -89,7 +99,7 @@ export class AdvisoryStore implements Store {
     yield* inspection(session, this.#options.names, query, signal)
   }
 
-  break(_name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+  break(_name: string, _: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     return this.#whileOpen(signal, async () => {
       const cure = 'end the process of the holder, or its session with pg_terminate_backend'
       throw invalid(`a break of one advisory lock would end all leases of its session: ${cure}`)

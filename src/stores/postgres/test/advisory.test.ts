@@ -175,7 +175,7 @@ test.each(['transaction', 'session', 'statement'] as const)('refuses a pooler in
 test('refuses to break a lease, a ttl longer than that of its connection, and wrong options', async () => {
   await using store = storeOf()
   await until('it is had', () => hold(store, claimOf('unbroken', { ttl: 300 })).catch(() => undefined))
-  expect(await failureOf(store.break('unbroken', 'test', signal))).toMatchObject({
+  expect(await failureOf(store.break('unbroken', { by: 'test' }, signal))).toMatchObject({
     code: 'INVALID_ARGUMENT',
     message: expect.stringMatching(/would end all leases of its session/),
   })

@@ -150,7 +150,7 @@ async function useAll(client: PostgresClient, name: string): Promise<void> {
   expect(holder?.remaining).toBeLessThanOrEqual(first.ttl)
   expect(await store.release(first, signal)).toBe('released')
   await hold(store, second)
-  expect(await store.break(name, 'test', signal)).toBeTypeOf('bigint')
+  expect(await store.break(name, { by: 'test' }, signal)).toBeTypeOf('bigint')
   expect(await store.release(second, signal)).toBe('gone')
   await store[Symbol.asyncDispose]()
   const fence = postgresFence(client)

@@ -30,7 +30,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     expect(await store.release(first, signal)).toBe('released')
     await until('the waiter is woken', () => woken)
     await hold(store, second)
-    expect(await store.break(second.name, 'test', signal)).toBeTypeOf('bigint')
+    expect(await store.break(second.name, { by: 'test' }, signal)).toBeTypeOf('bigint')
     expect(await store.release(claimOf(`${name} a`), signal)).toBe('gone')
     await store[Symbol.asyncDispose]()
     if (client instanceof Client) await client.connect()

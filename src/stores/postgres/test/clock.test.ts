@@ -62,7 +62,7 @@ test('a token falls only if its row is lost and the clock is then behind the las
 test('a break outranks the holder although the clock was set back', async () => {
   const token = await hold(store, claimOf('broken'))
   clock.jumpWall(-HOUR)
-  expect(await store.break('broken', 'test', signal)).toBe(token + 1n)
+  expect(await store.break('broken', { by: 'test' }, signal)).toBe(token + 1n)
 })
 
 clockSteps(() => ({ store, clock }))

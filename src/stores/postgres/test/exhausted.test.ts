@@ -26,14 +26,14 @@ test('L13: a holder whose token cannot rise can be broken, and the name serves a
   await hold(store, first)
   await server.query(`update holdfast.lease set token = ${LAST} where name = 'a'`)
   expect(await store.renew(first, signal)).toMatchObject({ held: true })
-  expect(await failureOf(store.break('a', 'me', signal))).toMatchObject({
+  expect(await failureOf(store.break('a', { by: 'me' }, signal))).toMatchObject({
     ...usedUp,
     message: expect.stringMatching(/; its lease was ended\. .* delete the row/),
   })
   expect(await server.query("select broken_by from holdfast.lease where name = 'a'")).toEqual([{ broken_by: 'me' }])
   expect(await store.renew(first, signal)).toBeUndefined()
   expect(await look(store, { name: 'a' })).toEqual([])
-  expect(await store.break('a', 'me', signal)).toBeUndefined()
+  expect(await store.break('a', { by: 'me' }, signal)).toBeUndefined()
   expect(await failureOf(acquire(store, second))).toMatchObject(usedUp)
   await server.query("delete from holdfast.lease where name = 'a'")
   await hold(store, second)

@@ -77,8 +77,8 @@ test('a hot standby is reported as one, shows leases, and serves once it is prom
     () => store.renew(claim, signal),
     () => store.annotate(claim, signal),
     () => store.release(claim, signal),
-    () => store.break(claim.name, 'test', signal),
-    () => store.break('nobody has it', 'test', signal),
+    () => store.break(claim.name, { by: 'test' }, signal),
+    () => store.break('nobody has it', { by: 'test' }, signal),
   ]
   for (const verb of verbs)
     expect(await failureOf(verb())).toMatchObject({

@@ -40,7 +40,7 @@ test('a guarded name is neither granted nor broken, and no request waits for the
   const token = await hold(store, claim)
   const guarded = await transaction(server, guard, [token, claim.name])
   const other = claimOf(claim.name)
-  expect(await failureOf(store.break(claim.name, 'test', signal))).toMatchObject({
+  expect(await failureOf(store.break(claim.name, { by: 'test' }, signal))).toMatchObject({
     code: 'STORE_UNAVAILABLE',
     retryable: true,
     message: expect.stringMatching(/a transaction, such as one of a fence, has locked the row of "guarded"/),
@@ -58,7 +58,7 @@ test('a guard refuses a holder whose lease is over, was released, or was broken'
   const [released, over, broken] = [claimOf('released'), claimOf('over'), claimOf('broken')]
   const tokens = await Promise.all([released, over, broken].map(claim => hold(store, claim)))
   await store.release(released, signal)
-  await store.break(broken.name, 'test', signal)
+  await store.break(broken.name, { by: 'test' }, signal)
   await runOut(over.name)
   for (const [index, { name }] of [released, over, broken].entries()) {
     const guarded = await transaction(server, guard, [tokens[index], name])

@@ -26,7 +26,7 @@ const requests = {
   annotate: (store: Store, claim: Claim) => store.annotate(claim, signal),
   inspect: (store: Store, { name }: Claim) => look(store, { name }),
   release: (store: Store, claim: Claim) => store.release(claim, signal),
-  break: (store: Store, { name }: Claim) => store.break(name, 'test', signal),
+  break: (store: Store, { name }: Claim) => store.break(name, { by: 'test' }, signal),
 }
 
 const engines = { rows: postgres, advisory }

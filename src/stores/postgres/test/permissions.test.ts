@@ -48,7 +48,7 @@ test('does everything with the privileges that the documentation lists', async (
   expect(await store.release(first, signal)).toBe('released')
   await until('the waiter is woken', () => woken)
   await hold(store, second)
-  expect(await store.break(second.name, 'test', signal)).toBeTypeOf('bigint')
+  expect(await store.break(second.name, { by: 'test' }, signal)).toBeTypeOf('bigint')
   expect(await store.release(claimOf('a'), signal)).toBe('gone')
   await Promise.all(Array.from({ length: 600 }, (_, index) => hold(store, claimOf(`pruned ${index}`))))
 })

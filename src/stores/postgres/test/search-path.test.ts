@@ -124,7 +124,7 @@ test.each(both)('H1: no statement over %s runs the functions and operators of ot
     await check(`annotate ${store.kind}`)
     expect(await look(store, { prefix: '' })).toContainEqual(expect.objectContaining({ name: 'a', note: 'new' }))
     await check(`inspect ${store.kind}`)
-    if (store.kind === 'postgres') await store.break('a', 'test', signal)
+    if (store.kind === 'postgres') await store.break('a', { by: 'test' }, signal)
     await check(`break ${store.kind}`)
     await store.release(claim, signal)
     await check(`release ${store.kind}`)

@@ -63,7 +63,7 @@ test('raises tokens although the clock went back, also those of a forgotten name
   clock.jumpWall(-1_000 * HOUR)
   const later = claimOf('a')
   expect(await hold(store, later)).toBe(token + 1n)
-  expect(await store.break('a', 'test', signal)).toBe(token + 2n)
+  expect(await store.break('a', { by: 'test' }, signal)).toBe(token + 2n)
   expect(await hold(store, claimOf('a'))).toBe(token + 3n)
 })
 

@@ -54,7 +54,7 @@ test('writes the keys that docs/reference/format.md describes, and each expires'
   )
   const never = claimOf('a')
   await store.release(never, signal)
-  const broken = await store.break('a', 'me', signal)
+  const broken = await store.break('a', { by: 'me' }, signal)
   expect(await value('a')).toBe(`free 1 ${broken} ${lease}`)
   expect(await client.get(`holdfast:{:a}:gone:${never.id}`)).toBe('1')
   const left = await lives('a')
@@ -113,7 +113,7 @@ test('remembers a name that was not released for an hour', async () => {
   const claim = claimOf('a')
   await hold(store, claim)
   expect((await lives('a'))['']).toBeGreaterThan(claim.ttl + HOUR - 10_000)
-  await store.break('a', 'test', signal)
+  await store.break('a', { by: 'test' }, signal)
   expect((await lives('a'))['']).toBeGreaterThan(HOUR - 10_000)
 })
 

@@ -35,7 +35,7 @@ describe('P1: a key of another type', () => {
     annotate: claim => store.annotate(claim, signal),
     release: claim => store.release(claim, signal),
     inspect: () => look(store, { name: 'a' }),
-    break: () => store.break('a', 'test', signal),
+    break: () => store.break('a', { by: 'test' }, signal),
   }
 
   test.each(Object.entries(verbs))('P1: %s refuses it and leaves it as it is', async (_, ask) => {
@@ -75,14 +75,14 @@ test('L13: break ends a lease whose token cannot rise, and says how to start aga
   await client.set(KEY, `1 ${ends} held 0 ${LAST} ${10 ** 12} ${'a'.repeat(32)} ["o","n"]`)
   expect(await look(store, { name: 'a' })).toMatchObject([{ state: 'held' }])
   const said = { code: 'STORE_UNAVAILABLE', retryable: false }
-  expect(await failureOf(store.break('a', 'test', signal))).toMatchObject({
+  expect(await failureOf(store.break('a', { by: 'test' }, signal))).toMatchObject({
     ...said,
     message: expect.stringMatching(
       /used up its tokens .*its lease was ended.*: to start again delete the key holdfast:\{:a\}/,
     ),
   })
   expect(await look(store, { name: 'a' })).toEqual([])
-  expect(await store.break('a', 'test', signal)).toBeUndefined()
+  expect(await store.break('a', { by: 'test' }, signal)).toBeUndefined()
   expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
     ...said,
     message: expect.stringMatching(/to start again delete the key holdfast:\{:a\}/),

@@ -84,7 +84,7 @@ describe.each(Object.entries(clients))('%s', (name, as) => {
     expect(await store.release(first, signal)).toBe('released')
     if (store.watch) await until('the waiter is woken', () => woken)
     await hold(store, second)
-    expect(await store.break(second.name, 'test', signal)).toBeTypeOf('bigint')
+    expect(await store.break(second.name, { by: 'test' }, signal)).toBeTypeOf('bigint')
     expect(await store.release(claimOf(`${name} a`), signal)).toBe('gone')
     const permits = createLocks(store).semaphore(`${name} permits`, { limit: 3 })
     const held = [await permits.acquire(), await permits.acquire({ permits: 2 })]
@@ -192,7 +192,11 @@ test('a replica, which may lack the lease, never says that it is gone', async ()
   await using replica = await startRedis({ replicaOf: server })
   await using store = storeOf(new Redis({ port: replica.port, lazyConnect: true }))
   const claim = claimOf('not on the replica')
-  const asked = [store.renew(claim, signal), store.annotate(claim, signal), store.break(claim.name, 'test', signal)]
+  const asked = [
+    store.renew(claim, signal),
+    store.annotate(claim, signal),
+    store.break(claim.name, { by: 'test' }, signal),
+  ]
   for (const answer of await Promise.allSettled(asked))
     expect(answer).toMatchObject({ reason: { message: expect.stringMatching(/is a read-only replica/) } })
 })
@@ -203,9 +207,9 @@ test('a full server still says that a lease is gone', async () => {
   const claim = claimOf('full')
   await hold(store, claim)
   await full.call('CONFIG', 'SET', 'maxmemory', '1')
-  expect(await store.break('full', 'test', signal)).toBeDefined()
+  expect(await store.break('full', { by: 'test' }, signal)).toBeDefined()
   expect(await store.renew(claim, signal)).toBeUndefined()
-  expect(await store.break('full', 'test', signal)).toBeUndefined()
+  expect(await store.break('full', { by: 'test' }, signal)).toBeUndefined()
 })
 
 test('a full server keeps the positions of waiters, also of one that asks', async () => {

@@ -127,7 +127,7 @@ test('a waiter of the same process that does not ask is woken by the answer', as
   const heard: number[] = []
   await hold(other, claimOf('a'))
   await waiter(store, 'a', heard)
-  expect(await costOf(() => store.break('a', 'test', signal))).toEqual({ verbs: [['break']], messages: 0 })
+  expect(await costOf(() => store.break('a', { by: 'test' }, signal))).toEqual({ verbs: [['break']], messages: 0 })
   await until('it is woken', () => heard.length > 0, AT_ONCE)
   expect(heard).toEqual([0])
 })
@@ -136,7 +136,7 @@ test('a waiter is woken also if it asked in the same call, before the name was f
   const heard: number[] = []
   await hold(store, claimOf('a'))
   const first = await waiter(store, 'a', heard)
-  const [busy] = await Promise.all([store.acquire(first, signal), store.break('a', 'test', signal)])
+  const [busy] = await Promise.all([store.acquire(first, signal), store.break('a', { by: 'test' }, signal)])
   expect(busy).toMatchObject({ held: false })
   await until('it is woken', () => heard.length > 0, AT_ONCE)
   expect(await hold(store, first)).toBeTypeOf('bigint')
@@ -152,7 +152,7 @@ test.each([0, 1])('if the answer is lost, the first waiter asks; also after %d r
   }
   heard.length = 0
   const cut = proxy.cutAfterRequest('break')
-  expect(await failureOf(store.break('a', 'test', signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  expect(await failureOf(store.break('a', { by: 'test' }, signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   await cut
   await until('it asks', () => heard.length > 0, AT_ONCE)
   expect(heard).toEqual([0])

@@ -245,7 +245,7 @@ describe.concurrent('a lease that is renewed', () => {
     const token = await hold(store, claim)
     await until('all voted', async () => (await nodes.holders('a')).every(id => id === claim.id))
     await nodes.proxies[0]?.refuse()
-    const broken = (await nodes.store().break('a', 'operator', signal)) ?? 0n
+    const broken = (await nodes.store().break('a', { by: 'operator' }, signal)) ?? 0n
     expect(broken).toBeGreaterThan(token)
     expect(await nodes.holders('a')).toEqual([claim.id, undefined, undefined])
     expect(await store.renew({ ...claim, token }, signal)).toBeUndefined()

@@ -108,7 +108,7 @@ describe('break', () => {
     const locks = createLocks(await nodes.connected())
     await spend(nodes, 'a', ahead(5, 4, 3, 2, 1))
     const lease = await locks.acquire('a', { heartbeat: false })
-    const token = (await locks.break('a', 'operator')) ?? 0n
+    const token = (await locks.break('a', { by: 'operator' })) ?? 0n
     expect(token).toBeGreaterThan(lease.token)
     expect(await nodes.holders('a')).toEqual(Array(5).fill(undefined))
     const known = (await tokens(nodes, 'a')).filter(each => each !== undefined && each >= token)
@@ -131,7 +131,7 @@ describe('break', () => {
     await until('all serve', async () => (await nodesOf(store)).every(node => node.state === 'serving'))
     // The one with the highest is not there when it is broken.
     await nodes.servers[1]?.pause()
-    const token = (await store.break('a', 'operator', signal)) ?? 0n
+    const token = (await store.break('a', { by: 'operator' }, signal)) ?? 0n
     const others = nodes.servers.filter((_, index) => index !== 1)
     const values = await Promise.all(others.map(server => server.call('GET', 'holdfast:redlock:{:a}')))
     expect(values.filter(value => BigInt(String(value).split(' ')[4] ?? 0) >= token).length).toBeGreaterThanOrEqual(3)
@@ -151,10 +151,10 @@ describe('break', () => {
       `1 ${Date.now() + 60_000} held 0 5 60000 ${'ab'.repeat(16)} 1 ["somebody","note"]`,
     )
     expect(await look(store, { name: 'a' })).toEqual([])
-    const token = await store.break('a', 'operator', signal)
+    const token = await store.break('a', { by: 'operator' }, signal)
     expect(token).toBeGreaterThan(5n)
     expect(await hold(store, claimOf('a'))).toBeGreaterThan(token as bigint)
-    expect(await store.break('b', 'operator', signal)).toBeUndefined()
+    expect(await store.break('b', { by: 'operator' }, signal)).toBeUndefined()
   })
 
   test('fails when too few nodes answer, and says so', async () => {

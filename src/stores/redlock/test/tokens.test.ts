@@ -215,7 +215,7 @@ test.each(['released', 'broken'])(
     expect(token).toBe(9_007_199_254_740_991n)
     if (how === 'released') expect(await store.release({ ...claim, token }, signal)).toBe('released')
     else
-      expect(await failureOf(store.break('a', 'me', signal))).toMatchObject({
+      expect(await failureOf(store.break('a', { by: 'me' }, signal))).toMatchObject({
         code: 'STORE_UNAVAILABLE',
         retryable: false,
         message: expect.stringMatching(/its lease was ended.*to start again delete the key holdfast:redlock:\{:a\}/),

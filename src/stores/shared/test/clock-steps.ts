@@ -60,7 +60,7 @@ export function clockSteps(stage: () => { readonly store: Store; readonly clock:
     clock.jumpWall(HOUR)
     await hold(store, claimOf('after'))
     clock.jumpWall(HOUR)
-    expect(await store.break('forward', 'test', signal)).toBeGreaterThan(token)
+    expect(await store.break('forward', { by: 'test' }, signal)).toBeGreaterThan(token)
   })
 
   test('a step forward ends leases early, and their holders notice at the next renewal', async () => {

@@ -213,7 +213,7 @@ export function keptPositions(stage: () => Keeping): void {
       const taken = (await Promise.all(slots.map(name => look(near.store, { name })))).findIndex(
         ([record]) => record?.token !== first.token,
       )
-      await near.store.break(slots[taken] ?? '', 'test', new AbortController().signal)
+      await near.store.break(slots[taken] ?? '', { by: 'test' }, new AbortController().signal)
       const second = await pool.acquire({ ttl: 60_000 })
       const third = pool.acquire({ ttl: 60_000 }) // waits with the gate
       await until('the gate is held', async () => (await look(near.store, { name: gateName('s') })).length === 1)

@@ -106,7 +106,7 @@ test('each call that permissions forbid is refused at once, and served as soon a
     allowed.acquire(waiter, signal),
     allowed.renew(claim, signal),
     allowed.annotate(claim, signal),
-    allowed.break('allowed', '', signal),
+    allowed.break('allowed', { by: '' }, signal),
     Array.fromAsync(allowed.inspect({ prefix: '' }, signal)),
     allowed.release(other, signal),
   ]

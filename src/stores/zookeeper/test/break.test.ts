@@ -27,7 +27,7 @@ test('a break that is given up ends no lease, however late it knows who holds', 
   const givenUp = new AbortController()
   const reason = new Error('enough')
   before(12, () => givenUp.abort(reason)) // it reads who holds
-  await expect(store.break('late', 'test', givenUp.signal)).rejects.toBe(reason)
+  await expect(store.break('late', { by: 'test' }, givenUp.signal)).rejects.toBe(reason)
   expect(await store.renew(claim, signal)).toBeDefined()
 })
 
@@ -43,6 +43,6 @@ test('a break whose holder releases meanwhile looks again', async () => {
     await store.release(first, signal)
     await hold(store, second)
   })
-  expect(await other.break('changes', 'test', signal)).toBeTypeOf('bigint')
+  expect(await other.break('changes', { by: 'test' }, signal)).toBeTypeOf('bigint')
   expect(await store.renew(second, signal)).toBeUndefined()
 })

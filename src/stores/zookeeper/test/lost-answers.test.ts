@@ -154,7 +154,7 @@ test('the tombstone of a claim with a short session outlasts that', async () => 
   await using others = storeOf(server)
   const [claim, other] = [claimOf('short', { ttl: 300 }), claimOf('of-the-session', { ttl: 300 })]
   for (const each of [claim, other]) await hold(store, each)
-  await others.break(claim.name, '', signal)
+  await others.break(claim.name, { by: '' }, signal)
   expect(await store.release(claim, signal)).toBe('gone')
   await until('the session is over', async () => (await nodesOf(server, other.name)).length === 0)
   expect(await nodesOf(server, claim.name)).toEqual([`x${claim.id}`])
@@ -207,6 +207,6 @@ test('a claim whose node is older than a break gets a token above the break', as
   const cut = proxy.cutAfterRequest(late.id)
   await expect(cutOff.acquire(late, signal)).rejects.toThrow('no answer came')
   await cut
-  const broken = await others.break('broken', 'test', signal)
+  const broken = await others.break('broken', { by: 'test' }, signal)
   expect((await hold(cutOff, late)).token).toBeGreaterThan(broken ?? 0n)
 })

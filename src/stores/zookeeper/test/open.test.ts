@@ -114,7 +114,7 @@ test('nodes created with a user and password are refused to all others, with the
       other.renew(claim, signal),
       other.annotate(claim, signal),
       other.release(claim, signal),
-      other.break('a', '', signal),
+      other.break('a', { by: '' }, signal),
     ]
     for (const error of await Promise.all(asks.map(failureOf)))
       expect(error).toMatchObject({

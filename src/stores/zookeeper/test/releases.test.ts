@@ -47,7 +47,7 @@ test('a waiter follows the one before it that begins to hold, and is woken when 
   await store.release(holder, signal)
   const { token } = await hold(store, first.claim)
   expect(second.wakes).toBe(0)
-  expect(await other.break(holder.name, 'test', signal)).toBeGreaterThan(token)
+  expect(await other.break(holder.name, { by: 'test' }, signal)).toBeGreaterThan(token)
   await woken(second)
   await hold(store, second.claim)
   expect(await store.renew(first.claim, signal)).toBeUndefined()

@@ -80,7 +80,7 @@ test('a lease that moves to the session of another client, or of another ttl, ke
   }
   // The one that it left must not think that it renews it.
   await two.renew(claim, signal)
-  await two.break('moves', 'test', signal)
+  await two.break('moves', { by: 'test' }, signal)
   expect(await one.renew(claim, signal)).toBeUndefined()
 })
 

@@ -22,7 +22,7 @@ const config: UserConfig = defineConfig({
   target: 'node22.13',
   fixedExtension: false,
   dts: false,
-  copy: ['servers/clock.c'],
+  copy: ['servers/clock.c', 'servers/names.c'],
   plugins: [
     {
       name: 'holdfast-by-name',

@@ -24,6 +24,7 @@ const NETWORK = ['cut', 'cut-requests', 'cut-replies', 'delay', 'late', 'reset']
 const DEFAULT = [...CLIENTS, ...NETWORK] as const
 const ONE_SERVER = ['server-pause', 'server-kill'] as const
 const CLOCKS = ['client-clock', 'server-clock'] as const
+const ADDRESSES = ['first-address', 'name-server'] as const
 const LEADER = ['server-pause', 'server-kill', 'leader-kill'] as const
 
 /** All engines by name. */
@@ -51,7 +52,7 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
   'redis-sentinel': {
     what: 'a Redis master, its replica and three sentinels',
     faults: [...DEFAULT, 'server-pause', 'failover', 'stale-failover'],
-    others: ['client-clock'],
+    others: ['client-clock', 'first-address'],
     known: {
       what: 'a replica takes over that missed a grant, while the holder is cut off: the name is free there',
       faults: ['cut', 'stale-failover'],
@@ -63,7 +64,7 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
   redlock: {
     what: 'five independent Redis servers',
     faults: [...DEFAULT, ...ONE_SERVER, 'server-forget'],
-    others: [...CLOCKS, 'majority-clock'],
+    others: [...CLOCKS, 'majority-clock', ...ADDRESSES],
     known: {
       what: 'the wall clocks of a majority jump forward at once: live leases end there',
       faults: ['majority-clock'],
@@ -103,7 +104,7 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
   etcd: {
     what: 'an etcd cluster of three',
     faults: [...DEFAULT, ...LEADER, 'leader-cut'],
-    others: ['client-clock', 'leader-pause'],
+    others: ['client-clock', 'leader-pause', ...ADDRESSES],
     known: {
       what: 'a leader is paused, replaced and resumed, and ends leases that are renewed elsewhere (before etcd 3.4.31 and 3.5.13)',
       faults: ['leader-pause'],
@@ -115,7 +116,7 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
   zookeeper: {
     what: 'a ZooKeeper ensemble of three',
     faults: [...DEFAULT, ...LEADER],
-    others: CLOCKS,
+    others: [...CLOCKS, ...ADDRESSES],
     known: {
       what: 'the monotonic clock of the leader jumps forward: the session of a holder that is cut off ends before its lease',
       faults: ['cut', 'server-clock'],

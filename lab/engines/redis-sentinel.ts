@@ -49,6 +49,19 @@ export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine
         turn.report(nameOf(master), { stopsMajority: true })
         await pauseFor(Math.min(turn.length, 300), master, turn) // shorter than the sentinels' timeout
       }),
+      'first-address': exclusive(async turn => {
+        const [first] = sentinels as [RedisServer]
+        const master = await set.master()
+        turn.report('sentinel 1')
+        await first.pause()
+        try {
+          for (const type of ['normal', 'pubsub']) await master.call('CLIENT', 'KILL', 'TYPE', type)
+          await turn.wait(turn.length)
+        } finally {
+          first.resume()
+        }
+        await set.agreed()
+      }),
     },
     [Symbol.asyncDispose]: () => set.stop(),
   }

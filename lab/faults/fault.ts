@@ -21,7 +21,8 @@ export type Fault = (turn: Turn) => Promise<void>
 /** Chooses one of several clients, of which there is at least one. */
 export type Choose = <Item extends { readonly number: number }>(random: Random, clients: readonly Item[]) => Item
 
-export type FaultGroup = 'client' | 'network' | 'server' | 'clock'
+/** Those of addresses last long, and no other fault begins meanwhile: clients must be served although one address is dead. */
+export type FaultGroup = 'client' | 'network' | 'server' | 'address' | 'clock'
 
 /** All faults by name. */
 export const FAULTS: Readonly<Record<string, { readonly group: FaultGroup; readonly what: string }>> = {
@@ -46,4 +47,9 @@ export const FAULTS: Readonly<Record<string, { readonly group: FaultGroup; reado
   'leader-kill': { group: 'server', what: 'the leader is killed and restarted with its data' },
   'leader-pause': { group: 'server', what: 'the leader is paused (SIGSTOP) until another leads, and resumed' },
   'leader-cut': { group: 'server', what: 'the leader is cut off from the other servers' },
+  'first-address': {
+    group: 'address',
+    what: 'the first address accepts connections and answers nothing; all reconnect',
+  },
+  'name-server': { group: 'address', what: 'the name of one server cannot be looked up; all reconnect' },
 }

@@ -42,6 +42,11 @@ export class Network implements AsyncDisposable {
     return this.#routes[client - 1]?.proxies ?? []
   }
 
+  /** Of each client, in the order of the servers. */
+  get proxies(): readonly (readonly TcpProxy[])[] {
+    return this.#routes.map(({ proxies }) => proxies)
+  }
+
   get faults(): Readonly<Record<string, Fault>> {
     if (this.#options.endpoints.length === 0) return {}
     const lasting = (begin: (proxy: TcpProxy, turn: Turn) => void): Fault => {

@@ -34,6 +34,16 @@ test('faults of clients last longer where a lease outlives its ttl, and those of
   expect(lengths(2_000, true)).toEqual(lengths(1_000, true))
 })
 
+test('no other fault begins while an address is dead, which is longer than earlier faults and a free name may last', () => {
+  const plan = planOf({ ...options, faults: ['client-pause', 'name-server'], calm: 2_000 })
+  const dead = plan.flatMap(({ at, fault, length }) => (fault === 'name-server' ? [{ at, until: at + length }] : []))
+  expect(dead.length).toBeGreaterThan(3)
+  for (const { at, until } of dead) {
+    expect(until - at).toBeGreaterThan(3_000 + 2_000)
+    expect(plan.filter(other => other.at > at && other.at < until)).toEqual([])
+  }
+})
+
 test('a run without faults has an empty plan', () => {
   expect(planOf({ ...options, faults: [] })).toEqual([])
 })

@@ -21,13 +21,15 @@ export interface PlanOptions {
   readonly ttl: number
   /** How long an unresponsive holder keeps a name, in milliseconds. Faults of servers need not last so long. @default the ttl */
   readonly lasts?: number | undefined
+  /** How long a name may be free after the last fault, in milliseconds. @default 0 */
+  readonly calm?: number | undefined
 }
 
 /**
  * Plans the faults of a run: the same plan for the same options. Each fault comes once before any comes again, but clients
  * are paused and killed more often. The end has no faults, so that all are repaired by then.
  */
-export function planOf({ seed, faults, duration, ttl, lasts = ttl }: PlanOptions): Planned[] {
+export function planOf({ seed, faults, duration, ttl, lasts = ttl, calm = 0 }: PlanOptions): Planned[] {
   const random = seeded(seed)
   const planned: Planned[] = []
   let deck: string[] = []
@@ -35,12 +37,12 @@ export function planOf({ seed, faults, duration, ttl, lasts = ttl }: PlanOptions
   for (let at = 0.5 * ttl; at < duration - 2 * ttl; at += between(random, 0.2, 1) * ttl) {
     if (deck.length === 0) deck = deal(random, faults)
     const fault = deck.pop() as string
-    planned.push({
-      at,
-      fault,
-      length: lengthOf(fault, random) * (FAULTS[fault]?.group === 'server' ? ttl : lasts),
-      seed: Math.floor(random() * 2 ** 32),
-    })
+    const group = FAULTS[fault]?.group
+    const ttls = lengthOf(fault, random)
+    // Faults that began before may last for three, and each may be why a name is free.
+    const length = group === 'address' ? 3 * lasts + 1.5 * calm : ttls * (group === 'server' ? ttl : lasts)
+    planned.push({ at, fault, length, seed: Math.floor(random() * 2 ** 32) })
+    if (group === 'address') at += length
   }
   return planned
 }

@@ -3,6 +3,7 @@ import { expect, test, vi } from 'vitest'
 import type { Engine } from '../engines/engine.ts'
 import { ENGINES } from '../engines/index.ts'
 import { startRedisAlone } from '../engines/redis.ts'
+import { startRedlock } from '../engines/redlock.ts'
 import { startSqlite } from '../engines/sqlite.ts'
 import { judge } from '../judge/checker.ts'
 import type { Least } from '../judge/coverage.ts'
@@ -100,6 +101,16 @@ test.each(Object.entries(ENGINES))('%s keeps its promises while each of its faul
   const history = await historyOf(patient, enough, { faults: listed.faults, ttl: 1_000, names: ['a', 'b', 'c'] })
   const verdict = judge(history, LITTLE)
   expect(verdict.outcome, table(verdict)).toBe('passed')
+})
+
+test('clients of five servers are served while the first hangs, and while the name of one cannot be looked up', async () => {
+  const faults = ['first-address', 'name-server']
+  const enough = (history: History): boolean => new Set(of(history, 'healed').map(({ what }) => what)).size === 2
+  const engine = await startRedlock({ ttl: 1_000, clocks: false })
+  const patient = { ...engine, bound: { death: 4_000, election: 4_000 } } // a busy machine is slow
+  const { rows } = judge(await historyOf(patient, enough, { faults, ttl: 1_000 }), LITTLE)
+  expect(rows.flatMap(({ violations }) => violations)).toEqual([])
+  expect(rows.find(({ promise }) => promise === 'faults')?.outcome).toBe('passed')
 })
 
 test('permits, readers and writers keep their promises while clients are paused and killed', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Engine } from '../engines/engine.ts'
+import { addressFaults } from '../faults/address-faults.ts'
 import { ClientFaults } from '../faults/client-faults.ts'
 import type { Choose } from '../faults/fault.ts'
 import { Network } from '../faults/network-faults.ts'
@@ -7,6 +8,7 @@ import { pick } from '../faults/random.ts'
 import { type Kind, Recorder } from '../judge/history.ts'
 import type { Shared } from '../judge/shared.ts'
 import { type ShiftedClock, startClock } from '../servers/clock.ts'
+import { type Names, startNames } from '../servers/names.ts'
 import { Child } from './child.ts'
 import { Client } from './client.ts'
 import { HistoryTail } from './history-tail.ts'
@@ -87,10 +89,17 @@ class Run {
     const starting = Network.start({ clients: this.#options.clients, endpoints, endsWithConnection, choose })
     const network = this.#owned.add(await starting, started => started[Symbol.asyncDispose]())
     const clocks = new Map<Client, ShiftedClock>()
-    const clients = this.#clients(port, network, clocks)
+    const hasNames = this.#options.faults.includes('name-server') && endpoints.length > 1
+    const names = hasNames ? this.#owned.add(startNames(), each => each.stop()) : undefined
+    const clients = this.#clients(port, network, clocks, names)
     const blocksOthers = engine.clientsBlockOthers === true
     const clientFaults = new ClientFaults(clients, { ttl, blocksOthers, clocks, choose })
-    const possible = { ...clientFaults.faults, ...network.faults, ...engine.faults }
+    const possible = {
+      ...clientFaults.faults,
+      ...network.faults,
+      ...addressFaults({ proxies: network.proxies, names }),
+      ...engine.faults,
+    }
     const faults = this.#options.faults.filter(name => name in possible)
     this.#recordRun(faults)
 
@@ -102,7 +111,9 @@ class Run {
     await sleep(engine.warmUp ?? 0, this.#stop)
 
     const injector = this.#owned.add(new Injector(possible, this.#history, this.#failed), each => each.end())
-    const injecting = injector.run(planOf({ seed, faults, duration, ttl, lasts: engine.lasts }))
+    const injecting = injector.run(
+      planOf({ seed, faults, duration, ttl, lasts: engine.lasts, calm: ttl + engine.bound.election }),
+    )
     await sleep(duration, this.#stop)
     await injector.end()
     await injecting
@@ -131,12 +142,16 @@ class Run {
   }
 
   /** The clients, not started yet. Each has its own clock if `client-clock` is a fault. */
-  #clients(resource: number, network: Network, clocks: Map<Client, ShiftedClock>): Client[] {
+  #clients(resource: number, network: Network, clocks: Map<Client, ShiftedClock>, hosts?: Names): Client[] {
     const { engine, names, shared = {}, ttl, seed, pace = 0, history } = this.#options
     const task = { names, shared, ttl, seed, pace, history, origin: String(this.#origin), resource }
     return Array.from({ length: this.#options.clients }, (_, index) => {
       const clock = this.#options.faults.includes('client-clock') ? startClock() : undefined
-      const setting = { opening: engine.open(network.of(index + 1)), env: { ...engine.env, ...clock?.env } }
+      const proxies = network.of(index + 1)
+      const named = hosts ? proxies.map(({ port }, server) => ({ host: hosts.of(server + 1), port })) : proxies
+      const libraries = [clock?.env.LD_PRELOAD, hosts?.env.LD_PRELOAD].filter(Boolean).join(':')
+      const env = { ...engine.env, ...clock?.env, ...hosts?.env, ...(libraries && { LD_PRELOAD: libraries }) }
+      const setting = { opening: engine.open(named), env }
       const client = new Client(index + 1, setting, task, this.#history, this.#failed)
       if (clock)
         clocks.set(

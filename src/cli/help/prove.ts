@@ -25,7 +25,7 @@ export const PROVE: CommandHelp = {
     {
       flags: '--faults LIST',
       text: 'Faults to inject, separated by commas',
-      values: 'faults, groups (client, network, server, clock), all or none',
+      values: 'faults, groups (client, network, server, address, clock), all or none',
       default: 'what the engine tolerates',
     },
     {
@@ -64,6 +64,7 @@ export const PROVE: CommandHelp = {
           'server',
           'server-pause, server-kill, server-forget, session-end, failover, stale-failover, leader-kill, leader-pause, leader-cut',
         ],
+        ['address', 'first-address, name-server'],
         ['clock', 'client-clock, server-clock, majority-clock'],
       ],
       text: ['Not every engine has all of them.'],

@@ -56,8 +56,8 @@ export class LocalQueue {
   #freeAt = Number.POSITIVE_INFINITY
   /** The position of the first of them, or a lower one. */
   #rank = 0
-  /** How many were woken since the name may be free. */
-  #turns = 0
+  /** Those that were woken since the name may be free. */
+  readonly #woken = new Set<string>()
   /** When the next requests are due: to keep all positions, and to look at the name. */
   #keepAt = Number.POSITIVE_INFINITY
   #lookAt = 0
@@ -98,8 +98,10 @@ export class LocalQueue {
   remove(id: string, wake: Wake): void {
     if (this.#waiters.get(id)?.wake !== wake) return
     this.#prompted.delete(id)
+    this.#woken.delete(id)
     this.#waiters.delete(id)
     if (this.#waiters.size === 0) this.#end()
+    else this.#schedule()
   }
 
   /** The waiter was granted the name. It may not accept that. */
@@ -132,7 +134,7 @@ export class LocalQueue {
   learn({ freeAt, rank, isUnseen }: State): void {
     const now = this.#clock.now()
     // Since it may be free, others may have held it.
-    if (freeAt > now) this.#turns = 0
+    if (freeAt > now) this.#woken.clear()
     this.#freeAt = freeAt
     this.#rank = Math.min(this.#rank, rank)
     this.#lookAt = now + LONGEST_SLEEP * (1 + this.#rank)
@@ -149,8 +151,8 @@ export class LocalQueue {
 
   /** When the next waiter may take the name. */
   get #turnAt(): number {
-    return this.#turns < this.#waiters.size
-      ? this.#freeAt + turnAfter(this.#rank + this.#turns)
+    return this.#woken.size < this.#waiters.size
+      ? this.#freeAt + turnAfter(this.#rank + this.#woken.size)
       : Number.POSITIVE_INFINITY
   }
 
@@ -174,7 +176,9 @@ export class LocalQueue {
     this.#timerAt = Number.POSITIVE_INFINITY
     const now = this.#clock.now()
     const waiters = [...this.#waiters.values()]
-    if (now >= this.#turnAt) waiters[this.#turns++]?.wake()
+    const next = now >= this.#turnAt ? waiters.find(({ id }) => !this.#woken.has(id)) : undefined
+    if (next) this.#woken.add(next.id)
+    next?.wake()
     if (!this.#isAsking && now >= this.#keepAt) void this.#ask(waiters)
     else if (!this.#isAsking && now >= this.#nextLook) void this.#ask(waiters.slice(0, 1))
     this.#schedule()

@@ -125,6 +125,30 @@ export function keptPositions(stage: () => Keeping): void {
     await store[Symbol.asyncDispose]()
   })
 
+  test('R9: the next kept waiter is woken although the first gave up when it was, and its withdrawal was lost', async () => {
+    const [store, own] = [stage().storeBy('near'), stage().storeBy('far')]
+    const waiter = async (wake: () => void, signal: AbortSignal): Promise<void> => {
+      const claim = claimOf('a', { ttl: TTL, queue: true })
+      await own.watch?.(claim, wake, signal)
+      expect(await own.acquire(claim, signal)).toMatchObject({ held: false })
+      await own.watch?.(claim, wake, signal)
+    }
+    const stop = [new AbortController(), new AbortController()] as const
+    await hold(store, claimOf('a', { ttl: TTL }))
+    const woken = await new Promise(resolve => {
+      let isLeft = false
+      const leave = (): void => {
+        isLeft = true
+        stop[0].abort()
+      }
+      void waiter(leave, stop[0].signal).then(() => waiter(() => isLeft && resolve('the next'), stop[1].signal))
+      setTimeout(resolve, 5 * TTL, 'nobody')
+    })
+    expect(woken).toBe('the next')
+    stop[1].abort()
+    await Promise.all([store, own].map(each => each[Symbol.asyncDispose]()))
+  })
+
   test('R9: kept waiters find by themselves that nobody holds the name any more', async () => {
     await using _ = await near.acquire('a', { ttl: 60_000, heartbeat: false })
     const served: string[] = []

@@ -43,3 +43,22 @@ test.each(Object.keys(engines))(
   },
   60_000,
 )
+
+test.each(Object.keys(engines))(
+  '%s: a release frees the name although the connection of its lease was cut silently',
+  async engine => {
+    const [start, urlAt] = engines[engine] as (typeof engines)[string]
+    await using server = await start()
+    const proxy = await startProxy(server)
+    if (engine === 'postgres' || engine === 'mysql') await migrate(urlAt(server as never, server.port))
+    await using other = await connect(urlAt(server as never, server.port))
+    const locks = await connect(urlAt(server as never, proxy.port), { ttl: 30_000 })
+    const lease = await locks.acquire('a')
+    for (const pipe of [...proxy.up.pipes, ...proxy.down.pipes]) pipe.deafen()
+    await lease.release()
+    expect(await other.acquire('a', { wait: 5_000 })).toBeDefined()
+    await locks.close()
+    await proxy.stop()
+  },
+  60_000,
+)

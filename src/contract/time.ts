@@ -72,8 +72,14 @@ export const LONGEST_REQUEST = 5_000
 /** Milliseconds that the last request of a wait or of a withdrawal gets when the time is up. */
 export const LAST_REQUEST = 50
 
-/** Milliseconds that a call with one attempt waits for the store: a try, an inspection, a release. */
+/** Milliseconds that a call waits for the store: a try, an inspection, a release. */
 export const LONGEST_TRY = 2_000
+
+/**
+ * The share of a try, or of a release, that its first request gets. A connection that is dead is replaced before that, and
+ * the second request goes over the new one.
+ */
+export const FIRST_TRY = 0.7
 
 /** Milliseconds for which a withdrawal in the background keeps the process alive, or `close()` waits for it. */
 export const LAST_WITHDRAWAL = 1_000

@@ -3,7 +3,7 @@ import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
 import { partOf } from '../contract/reserved.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
-import { LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
+import { FIRST_TRY, LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
 import { type Core, type ListedLease, leaseOn } from './core.ts'
 import { withdraw } from './withdraw.ts'
@@ -19,12 +19,6 @@ const SHORTEST_PAUSE = 10
  * holder shortens its lease and dies, or if a holder with a shorter ttl follows and dies.
  */
 const LONGEST_SLEEP = 5_000
-
-/**
- * The share of a try that its first request gets. A connection that is dead is replaced before that, and the second request
- * goes over the new one.
- */
-const FIRST_TRY = 0.7
 
 /**
  * Milliseconds: of one that is kept, in case its store is wrong (R15). 10,000 waiters of a process send 33 requests a second

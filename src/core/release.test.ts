@@ -206,9 +206,11 @@ test('F1: a release that the store confirms after 2 s is unknown to the caller, 
   const reported: string[] = []
   const stop = subscribe('lease_released', ({ lease }) => reported.push(lease.name))
   const lease = await locks.acquire('a')
-  const deliver = store.holdRequests('release')
+  store.rule('release', lost)
   const release = follow(lease.release())
-  await clock.advance(1_999)
+  await clock.advance(1_399)
+  const deliver = store.holdRequests('release')
+  await clock.advance(600)
   expect(release.settled).toBe(false)
   await clock.advance(1)
   expect([release.value, await lease.ended, reported]).toEqual(['unknown', 'unknown', []])

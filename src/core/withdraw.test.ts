@@ -48,7 +48,7 @@ test('a claim whose repeated release is answered with gone is withdrawn', async 
   const staged = await held()
   staged.store.rule('release', unanswered)
   const withdrawal = follow(withdraw(core(staged), claim, false))
-  await staged.clock.advance(2_999)
+  await staged.clock.advance(1_399)
   staged.store.restore('release')
   await staged.clock.advance(100)
   expect(withdrawal.value).toBe('gone')

@@ -3,7 +3,14 @@ import type { Lease } from '../contract/lease.ts'
 import { backoff, type Cancel, pause, request } from '../contract/request.ts'
 import { partOf } from '../contract/reserved.ts'
 import type { Claim, Store } from '../contract/store.ts'
-import { LAST_REQUEST, LAST_WITHDRAWAL, LONGEST_REQUEST, requestLimit } from '../contract/time.ts'
+import {
+  FIRST_TRY,
+  LAST_REQUEST,
+  LAST_WITHDRAWAL,
+  LONGEST_REQUEST,
+  LONGEST_TRY,
+  requestLimit,
+} from '../contract/time.ts'
 import type { LeaseCore } from './core.ts'
 
 /** The most repeats of a withdrawal, so that it finds what stale requests created. Each copy runs once. */
@@ -38,7 +45,8 @@ export async function withdraw(
   let repeats = unsettled ? MOST_REPEATS : 0
   try {
     for (let failures = 0; ; ) {
-      const limit = Math.min(requestLimit(claim.ttl), Math.max(giveUp - clock.now(), LAST_REQUEST))
+      const most = failures === 0 ? LONGEST_TRY * FIRST_TRY : LONGEST_REQUEST
+      const limit = Math.min(requestLimit(claim.ttl), most, Math.max(giveUp - clock.now(), LAST_REQUEST))
       try {
         const answer = await request(clock, limit, signal => store.release(claim, signal), { background })
         if (answer === 'gone') {

@@ -18,6 +18,7 @@ test.each([
   ['postgres://h/d?direct=postgres%3A%2F%2Fapp%3As3cr%et%40db', 'postgres://h/d?direct=***'],
   ['postgres://h/d?direct=postgres%3A%2F%2Fdb%2Fd&table=t', 'postgres://h/d?direct=postgres%3A%2F%2Fdb%2Fd&table=t'],
   ['store sqlite:/home/me@work/leases.db', 'store sqlite:/home/me@work/leases.db'],
+  ['write mysql://[user:password@]host[:port]/database', 'write mysql://[user:password@]host[:port]/database'],
 ])('%s is shown as %s', (text, shown) => {
   expect(mask(text)).toBe(shown)
 })

@@ -98,6 +98,7 @@ function maskEncoded(url: string): string {
 }
 
 function maskWord(word: string): string {
+  if (/^[a-z]+:\/\/\[user:password@\]/.test(word)) return word // the syntax of a URL, in an error
   const end = word.lastIndexOf('@')
   const [head] = (end > 0 && /^.*?[a-z0-9+.-]:\/\/[^/:]*:/is.exec(word.slice(0, end))) || []
   if (head === undefined) return word

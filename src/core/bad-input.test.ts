@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { stage } from '../../test/scripted-store.ts'
 import { failureOf } from '../../test/support.ts'
+import { connect } from '../connect.ts'
 import { createLocks, type Locks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
 
@@ -145,9 +146,16 @@ test.each([undefined, null, {}, 'memory:', memory])('createLocks throws for the 
   expect(() => createLocks(store as never)).toThrow(
     expect.objectContaining({
       code: 'INVALID_ARGUMENT',
-      message: 'createLocks needs a store, such as sqlite(path) or redis(client); for a URL use connect(url)',
+      message:
+        'createLocks needs a store, such as sqlite(path) or redis(client); for a URL use await connect(url) in its place',
     }),
   )
+})
+
+test('createLocks throws for the locks that connect makes, and for their promise', async () => {
+  const promise = connect('memory:')
+  for (const given of [promise, await promise])
+    expect(() => createLocks(given as never)).toThrow(/createLocks needs a store.* for a URL use await connect/)
 })
 
 test('options that are explicitly undefined mean the defaults', async () => {

@@ -62,8 +62,11 @@ export class CoreLocks implements Leasing {
 
   /** `openRenewer` starts the thread of `heartbeat: 'thread'`. Without it that option is refused. */
   constructor(store: Store, defaults: LocksDefaults, environment: CoreEnvironment, openRenewer?: OpenRenewer) {
-    if (typeof store?.acquire !== 'function')
-      throw invalid('createLocks needs a store, such as sqlite(path) or redis(client); for a URL use connect(url)')
+    // Not `acquire`: the locks that `connect` makes have it too.
+    if (typeof store?.renew !== 'function')
+      throw invalid(
+        'createLocks needs a store, such as sqlite(path) or redis(client); for a URL use await connect(url) in its place',
+      )
     checkKeys(defaults, defaultKeys, 'LocksDefaults')
     checkOptions(defaults, store, openRenewer !== undefined, 'the default ttl of these locks')
     const { clock, random, loopDelay } = environment

@@ -29,8 +29,8 @@ const DRIVERS: ReadonlySet<string> = new Set(['sslmode', 'sslrootcert', 'sslcert
 
 /** Its tables would be among those that `prisma db push` drops. */
 const OF_PRISMA =
-  'the URL of the PostgreSQL store has the option schema, which is for Prisma: leave it out, and the tables of leases ' +
-  'are in a schema of their own; table=SCHEMA.TABLE names another'
+  'the PostgreSQL URL has the option schema, which is for Prisma: leave it out, because the tables of Holdfast are in a ' +
+  'schema of their own; table=SCHEMA.TABLE names another'
 
 const SHAPE = 'write postgres://[user:password@]host[:port][/database][?table=[SCHEMA.]TABLE&create=true&direct=…]'
 

@@ -18,6 +18,8 @@ const texts: Record<string, [code: string, retryable: boolean]> = {
   'MOVED 3999 127.0.0.1:6381': ['INVALID_ARGUMENT', false],
   "CROSSSLOT Keys in request don't hash to the same slot": ['INVALID_ARGUMENT', false],
   "ERR unknown command 'evalsha', with args beginning with: ": ['INVALID_ARGUMENT', false],
+  'ERR This instance has cluster support disabled': ['INVALID_ARGUMENT', false],
+  "Last error: ERR unknown command 'sentinel', with args beginning with: ": ['INVALID_ARGUMENT', false],
   'LOADING Redis is loading the dataset in memory': ['STORE_UNAVAILABLE', true],
   'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.': ['STORE_UNAVAILABLE', true],
   "OOM command not allowed when used memory > 'maxmemory'.": ['STORE_UNAVAILABLE', true],
@@ -55,12 +57,25 @@ test('S8: a server that served before and then refuses is in a failover, or has 
       retryable: true,
     })
   expect(failure(new Error('MOVED 1 host:1'), { ...circumstances, isCluster: true })).toMatchObject({ retryable: true })
-  for (const text of ['WRONGPASS …', 'NOAUTH …', 'Password authentication failed- AuthenticationFailed'])
+  for (const text of [
+    'WRONGPASS …',
+    'NOAUTH …',
+    'ERR … cluster support disabled',
+    'Password authentication failed- AuthenticationFailed',
+  ])
     expect(failure(new Error(text), { ...circumstances, served: true })).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       retryable: true,
     })
   expect(failure(new Error('NOPERM …'), { ...circumstances, served: true })).toMatchObject({ retryable: false })
+})
+
+test('a first connection that fails says what to check', () => {
+  const first = { ...circumstances, sent: false, isPlain: true }
+  for (const text of ['write EPIPE', 'read ECONNRESET', 'Unknown RESP type 100 "d"'])
+    expect(failure(new Error(text), first).message).toMatch('perhaps it is another server than Redis')
+  const text = 'self-signed certificate in certificate chain'
+  expect(failure(new Error(text), { ...first, isPlain: false }).message).toMatch('NODE_EXTRA_CA_CERTS')
 })
 
 test('the cause keeps the text and the code, not the command with its password', () => {

@@ -24,6 +24,9 @@ interface Refusal {
 
 const ROLE = 'the Redis server is a read-only replica: connect to its master, or through Sentinel or Cluster'
 
+/** Another kind of server answers at this address. */
+const otherKind = /cluster support disabled|unknown command .?sentinel/i
+
 const credentials = /\bWRONGPASS\b|\bNOAUTH\b|invalid password|invalid username-password|AuthenticationFailed|DB index/
 
 // Error texts of servers and clients for requests that were not carried out.
@@ -47,9 +50,18 @@ const refusals: readonly Refusal[] = [
       "that hides the cluster, give the option prefix: '{holdfast}'",
   },
   {
+    text: otherKind,
+    code: 'INVALID_ARGUMENT',
+    says:
+      'the server is no Redis Cluster, or no Sentinel: pass a client for a single server, such as new Redis() of ioredis, ' +
+      'or correct the address',
+  },
+  {
     text: /unknown command|disabled commands/i,
     code: 'INVALID_ARGUMENT',
-    says: 'the server lacks a command that leases need: use Redis 5 or later, or Valkey',
+    says:
+      'the server lacks a command that leases need: use Redis 5 or later, or Valkey; for a Sentinel pass a client with its ' +
+      'address in sentinels',
   },
   {
     text: /\b(LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MISCONF|NOREPLICAS|OOM|UNKILLABLE|ERR)\b|signalled by the server/,
@@ -112,7 +124,9 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   const refusal = refusalOf(text)
   if (!refusal) return noAnswerFrom('Redis', error, sent, hintOf(text, circumstances))
   const says = isCluster && /MOVED|ASK/.test(text) ? 'the Redis Cluster moves the slot of the lease' : refusal.says
-  const passes = /READONLY|MOVED|ASK/.test(text) ? served || isCluster : served && credentials.test(text)
+  const passes = /READONLY|MOVED|ASK/.test(text)
+    ? served || isCluster
+    : served && (credentials.test(text) || otherKind.test(text))
   return new LeaseError(passes ? 'STORE_UNAVAILABLE' : refusal.code, `${says} (${text})`, {
     cause: causeOf(error),
   })
@@ -139,11 +153,13 @@ function unusable(text: string, key = 'of the lease'): string | undefined {
   return undefined
 }
 
-/** A port with TLS resets connections without TLS, as do other servers. A server without slots is no cluster. */
+/** A port with TLS resets connections without TLS, as do other servers. ioredis 5 does not say why it found no slots. */
 function hintOf(said: string, { served, isPlain = false }: Circumstances): string {
-  if (!served && /refresh slots cache|cluster support disabled/i.test(said))
+  if (!served && /refresh slots cache/i.test(said))
     return '; perhaps the server is no Redis Cluster: pass a client for a single server, such as new Redis() of ioredis'
-  if (served || !isPlain || !/ECONNRESET|closed|Protocol error|RESP type/i.test(said)) return ''
+  if (/certificate/i.test(said))
+    return '; trust its authority: NODE_EXTRA_CA_CERTS names a file for Node, or give the client its option ca'
+  if (served || !isPlain || !/ECONNRESET|EPIPE|closed|Protocol error|RESP type/i.test(said)) return ''
   return "; perhaps it is another server than Redis, or this port speaks TLS: use rediss://, or the client's option tls"
 }
 

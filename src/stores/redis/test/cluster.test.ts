@@ -7,7 +7,7 @@ import { createClient, createCluster } from 'redis'
 import { createCluster as createCluster4 } from 'redis4'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RedisCluster, startCluster } from '../../../../lab/servers/cluster.ts'
-import type { RedisServer } from '../../../../lab/servers/redis.ts'
+import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Claim } from '../../../contract/store.ts'
 import { createLocks } from '../../../index.ts'
@@ -180,6 +180,23 @@ test('says that a cluster needs a cluster client', async () => {
       expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
       expect(error.message).toMatch('the server is part of a Redis Cluster: pass a cluster client')
     }
+  }
+})
+
+test('says that a single server needs a client for a single server', async () => {
+  const server = await startRedis()
+  try {
+    for (const client of [
+      new Cluster([{ host, port: server.port }], { lazyConnect: true }),
+      new ValkeyCluster([{ host, port: server.port }], { lazyConnect: true }),
+      createCluster({ rootNodes: [{ socket: { host, port: server.port } }] }),
+      createCluster4({ rootNodes: [{ socket: { host, port: server.port } }] }),
+    ]) {
+      await using locks = createLocks(storeOf(client))
+      expect((await failureOf(locks.acquire('a', { wait: 0 }))).message).toMatch(/no Redis Cluster.* a single server/)
+    }
+  } finally {
+    await server.stop()
   }
 })
 

@@ -95,6 +95,20 @@ export const selectionCases: Case[] = [
         })
       },
 
+      async 'R14: grants none of several wanted claims if the last of them was withdrawn'(space) {
+        await inTime(LONGEST_REQUEST / 5, async () => {
+          const [one, two] = await space.pair()
+          const selection = { ...some(space, 2), want: 2 }
+          const [, last] = selection.claims
+          const began = performance.now()
+          assert.equal(last && (await two.release(last)), 'gone')
+          const answer = await one.acquireSome(selection)
+          if (performance.now() > began + LONGEST_REQUEST) throw new TooSlow('it may have arrived too late')
+          assert.ok(!answer.held, 'a withdrawn claim holds')
+          assert.deepEqual(await one.inspect({ prefix: selection.gate.name }), [])
+        })
+      },
+
       async 'R14: grants each name to one of many selections at once'(space) {
         const clients = await space.pair()
         const selection = some(space, 3)

@@ -73,6 +73,15 @@ test('tokens rise through release, expiry and break, also while the clock is set
   expect(new Set(tokens).size).toBe(5)
 })
 
+test('an expired lease whose row is still there is revived neither by a renewal nor by a note', async () => {
+  const claim = newClaim('a')
+  await hold(claim)
+  now += claim.ttl
+  expect(await store.annotate({ ...claim, note: 'late' }, never)).toBe(false)
+  expect(await store.renew(claim, never)).toBeUndefined()
+  expect(await records({ name: 'a' })).toEqual([])
+})
+
 test('a token above 2^53 - 1 is refused, and other requests succeed', async () => {
   const claim = newClaim('a')
   await hold(claim)

@@ -1,4 +1,4 @@
-import { invalid } from '../../contract/check.ts'
+import { hidden, SENTINEL_OPTIONS } from '../shared/private-fields.ts'
 
 interface SentinelOptions {
   readonly sentinelRootNodes: readonly object[]
@@ -8,7 +8,7 @@ interface SentinelOptions {
 
 /**
  * The options of a sentinel client of node-redis, which has them in a private field. Its `duplicate` passes them to the
- * constructor of its prototype (read in redis 6.3). Throws `INVALID_ARGUMENT` for a version that does otherwise.
+ * constructor of its prototype. Throws `INVALID_ARGUMENT` for a version that does otherwise.
  */
 export function sentinelOptionsOf(client: object): SentinelOptions {
   let options: Partial<SentinelOptions> | undefined
@@ -17,9 +17,6 @@ export function sentinelOptionsOf(client: object): SentinelOptions {
   }
   const view = Object.create(Object.create(client, { constructor: { value: take } }))
   view.duplicate({})
-  if (!options || !Array.isArray(options.sentinelRootNodes))
-    throw invalid(
-      'this version of a sentinel client of redis (node-redis) does not show its options: use redis 6.1 to 6.3',
-    )
+  if (!options || !Array.isArray(options.sentinelRootNodes)) throw hidden(SENTINEL_OPTIONS)
   return options as SentinelOptions
 }

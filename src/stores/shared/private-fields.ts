@@ -1,4 +1,5 @@
 import { invalid } from '../../contract/check.ts'
+import type { LeaseError } from '../../contract/errors.ts'
 
 /**
  * An option of a caller's client that its public surface does not show. This file has all that are read, and the same table
@@ -33,6 +34,13 @@ export const SENTINEL: PrivateField = {
   versions: 'redis 6.1 to 6.3',
 }
 
+/** JavaScript hides it, so it is read from what `duplicate` passes on. */
+export const SENTINEL_OPTIONS: PrivateField = {
+  ...SENTINEL,
+  field: '#options',
+  holds: 'addresses, options of nodes and sentinels',
+}
+
 export const POOL: PrivateField = { ...SENTINEL, client: 'a pool of redis (node-redis)' }
 
 export const SELECTED: PrivateField = {
@@ -62,9 +70,14 @@ export const MYSQL_POOL: PrivateField = {
  * The value of such a field. Throws `INVALID_ARGUMENT` if the client does not have it: the option would be ignored, and
  * processes with the same options would not exclude each other.
  */
-export function readPrivate(client: object, { client: what, field, holds, versions }: PrivateField): unknown {
-  if (field in client) return (client as Record<string, unknown>)[field]
-  throw invalid(
+export function readPrivate(client: object, field: PrivateField): unknown {
+  if (field.field in client) return (client as Record<string, unknown>)[field.field]
+  throw hidden(field)
+}
+
+/** The error for a client that does not have such a field. */
+export function hidden({ client: what, field, holds, versions }: PrivateField): LeaseError {
+  return invalid(
     `this version of ${what} does not show its ${holds}: its field ${field} is missing; use ${versions}, or another client`,
   )
 }

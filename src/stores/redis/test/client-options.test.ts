@@ -306,6 +306,16 @@ test.each([
   )
 })
 
+test('a sentinel client of node-redis whose duplicate does not show its options is refused', () => {
+  const hidden = Object.assign(createSentinel({ name: 'a', sentinelRootNodes: [] }), { duplicate: () => ({}) })
+  expect(() => redis(hidden)).toThrow(
+    expect.objectContaining({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching('its field #options is missing'),
+    }),
+  )
+})
+
 test('a client of ioredis that does not show the database that it selected is refused', async () => {
   const client = new Redis({ port: server.port, password: 'admin' })
   await client.ping()

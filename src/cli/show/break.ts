@@ -2,7 +2,6 @@ import { gateName, isSlotOf, slotName, titleOf } from '../../contract/reserved.t
 import type { LeaseRecord, Locks } from '../../index.ts'
 import { seeHelp } from '../arguments.ts'
 import { EXIT, Usage } from '../failure.ts'
-import { printable } from '../output.ts'
 import { isMarker, markerOf } from '../run-marker.ts'
 import { partsOf } from './by-slot.ts'
 import { query } from './query.ts'
@@ -61,7 +60,7 @@ function textOf(what: string, broken: readonly Broken[], wasMarker: boolean): st
 
 /** Another lease than the one that was meant. */
 function keptBy({ name, owner, token }: LeaseRecord, meant: bigint | undefined): string {
-  return `${titleOf(name)} was not broken: token ${meant} no longer holds it. ${printable(owner)} holds it now, with token ${token}`
+  return `${titleOf(name)} was not broken: token ${meant} no longer holds it. ${owner} holds it now, with token ${token}`
 }
 
 function tokenOf({ token, all }: Readonly<Record<string, unknown>>): bigint | undefined {

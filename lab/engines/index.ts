@@ -19,8 +19,8 @@ export interface LabEngine {
   load(): Promise<(options: EngineOptions) => Promise<Engine>>
 }
 
-const CLIENTS = ['client-pause', 'client-kill', 'client-block'] as const
-const NETWORK = ['cut', 'cut-requests', 'cut-replies', 'delay', 'late', 'reset'] as const
+const CLIENTS = ['client-pause', 'client-kill', 'client-block', 'client-late'] as const
+const NETWORK = ['cut', 'cut-requests', 'cut-replies', 'delay', 'late', 'reset', 'far'] as const
 const DEFAULT = [...CLIENTS, ...NETWORK] as const
 const ONE_SERVER = ['server-pause', 'server-kill'] as const
 const CLOCKS = ['client-clock', 'server-clock'] as const
@@ -41,7 +41,7 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
   },
   redis: {
     what: 'a Redis server that syncs each write',
-    faults: [...DEFAULT, ...ONE_SERVER, 'server-forget'],
+    faults: [...DEFAULT, ...ONE_SERVER, 'server-forget', 'switchover'],
     others: CLOCKS,
     known: {
       what: 'the wall clock of the server jumps forward: live leases end there',
@@ -73,7 +73,7 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
   },
   postgres: {
     what: 'a PostgreSQL server, leases as rows',
-    faults: [...DEFAULT, ...ONE_SERVER, 'session-end'],
+    faults: [...DEFAULT, ...ONE_SERVER, 'session-end', 'switchover'],
     others: CLOCKS,
     known: {
       what: 'the wall clock of the server jumps forward: live leases end there',

@@ -1,6 +1,7 @@
 import type { ShiftedClock } from '../servers/clock.ts'
 import type { Choose, Fault, Turn } from './fault.ts'
 import { between } from './random.ts'
+import { CALM, oneAtATime } from './server-faults.ts'
 
 /** A client process, as faults control it. */
 export interface FaultyClient {
@@ -11,6 +12,8 @@ export interface FaultyClient {
   resume(): void
   /** Blocks its event loop for this many milliseconds. */
   block(ms: number): void
+  /** Blocks its event loop when the store next grants it a name for which it waited, if that is within `within` ms. */
+  blockAtGrant(ms: number, within: number): void
   kill(): Promise<void>
 }
 
@@ -28,10 +31,12 @@ export class ClientFaults<Client extends FaultyClient> {
   readonly #clients: readonly Client[]
   readonly #options: ClientFaultsOptions<Client>
   readonly #busy = new Set<Client>()
+  readonly #seldom: (fault: Fault) => Fault
 
   constructor(clients: readonly Client[], options: ClientFaultsOptions<Client>) {
     this.#clients = clients
     this.#options = options
+    this.#seldom = oneAtATime(CALM * options.ttl)
   }
 
   get faults(): Readonly<Record<string, Fault>> {
@@ -39,6 +44,8 @@ export class ClientFaults<Client extends FaultyClient> {
       'client-pause': this.#fault((client, turn) => this.#pause(client, turn)),
       'client-kill': this.#fault(kill),
       'client-block': this.#fault(block),
+      // Seldom, so that it waits on in calm times afterwards.
+      'client-late': this.#seldom(this.#fault((client, turn) => this.#late(client, turn))),
       ...(this.#options.clocks.size > 0 && {
         'client-clock': this.#fault((client, turn) => this.#jump(client, turn)),
       }),
@@ -69,6 +76,14 @@ export class ClientFaults<Client extends FaultyClient> {
     } finally {
       client.resume()
     }
+  }
+
+  /** Shorter than the ttl, its lease lasts when it reads the grant, but too little is left of it. */
+  async #late(client: Client, { report, wait, length }: Turn): Promise<void> {
+    const { ttl } = this.#options
+    report(nameOf(client), { client: client.number, pausesClient: client.number })
+    client.blockAtGrant(length, ttl)
+    await wait(ttl + length)
   }
 
   /** A jump forward makes leases end early. A jump back makes them seem to last. */

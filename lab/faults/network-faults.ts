@@ -2,6 +2,11 @@ import type { Endpoint } from '../servers/port.ts'
 import { startProxy, type TcpProxy } from '../servers/proxy.ts'
 import type { Choose, Fault, Turn } from './fault.ts'
 import { between, pick } from './random.ts'
+import { CALM, oneAtATime } from './server-faults.ts'
+
+/** The round trip of a client far away: in milliseconds, and at most in ttls. */
+const FAR = 240
+const FAREST = 0.12
 
 /** The connections of one client: a proxy to each server. */
 interface Routes {
@@ -16,6 +21,8 @@ export interface NetworkOptions {
   readonly endpoints: readonly Endpoint[]
   /** Does a lease end with the connection of its holder? @default false */
   readonly endsWithConnection?: boolean | undefined
+  /** The ttl of leases, in milliseconds. */
+  readonly ttl: number
   readonly choose: Choose
 }
 
@@ -24,6 +31,8 @@ export class Network implements AsyncDisposable {
   readonly #routes: readonly Routes[]
   readonly #options: NetworkOptions
   readonly #busy = new Set<Routes>()
+  /** The others are near. */
+  readonly #alone = oneAtATime()
 
   static async start(options: NetworkOptions): Promise<Network> {
     const routes: Routes[] = []
@@ -64,6 +73,7 @@ export class Network implements AsyncDisposable {
         proxy.down.delay(between(random, 0, 0.1 * length))
       }),
       late: lasting(proxy => proxy.up.hold()),
+      far: this.#alone(turn => this.#strike(turn, proxies => this.#far(proxies, turn), { steady: true })),
       reset: turn => this.#strike(turn, proxies => reset(proxies, turn)),
     }
   }
@@ -72,18 +82,33 @@ export class Network implements AsyncDisposable {
     await Promise.all(this.#routes.flatMap(({ proxies }) => proxies.map(proxy => proxy.stop())))
   }
 
-  /** Strikes all connections of one client, or those to one of several servers. */
-  async #strike(turn: Turn, act: (proxies: readonly TcpProxy[]) => Promise<void>): Promise<void> {
+  /** A client far away. A request may take a third of the ttl, so with short ttls it is much nearer. */
+  async #far(proxies: readonly TcpProxy[], turn: Turn): Promise<void> {
+    const { ttl } = this.#options
+    const delay = Math.min(FAR, FAREST * ttl) / 2
+    await last(proxies, { ...turn, length: Math.max(turn.length, CALM * ttl) }, proxy => {
+      proxy.up.delay(delay)
+      proxy.down.delay(delay)
+    })
+  }
+
+  /** Strikes all connections of one client, or those to one of several servers unless the fault is steady. */
+  async #strike(
+    turn: Turn,
+    act: (proxies: readonly TcpProxy[]) => Promise<void>,
+    effects: { readonly steady?: boolean } = {},
+  ): Promise<void> {
     const { random } = turn
     const idle = this.#routes.filter(routes => !this.#busy.has(routes))
     if (idle.length === 0) return
     const routes = this.#options.choose(random, idle)
     const { number: client, proxies } = routes
-    const one = proxies.length > 1 && random() < 0.5 ? pick(random, proxies) : undefined
+    const one = proxies.length > 1 && !effects.steady && random() < 0.5 ? pick(random, proxies) : undefined
     const where = one ? ` and server ${proxies.indexOf(one) + 1}` : ''
     this.#busy.add(routes)
     try {
-      turn.report(`client ${client}${where}`, { client, ...(this.#options.endsWithConnection && { forgets: true }) })
+      const ends = this.#options.endsWithConnection && { forgets: true }
+      turn.report(`client ${client}${where}`, { client, ...ends, ...effects })
       await act(one ? [one] : proxies)
     } finally {
       this.#busy.delete(routes)

@@ -88,6 +88,9 @@ export function clockFaults(
   }
 }
 
+/** For how many ttls no fault follows one of its kind whose effects show in calm times. */
+export const CALM = 6
+
 /**
  * Makes faults exclude each other: while one is under way, and for `rest` ms after it, the others are not possible. Servers
  * that need long to elect a leader would otherwise never serve, and a run would show nothing.

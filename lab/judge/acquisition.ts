@@ -33,6 +33,8 @@ export class Acquisition {
   failed: number = NEVER
   lost: number = NEVER
   releasing: number = NEVER
+  /** When it was answered that the release freed the name. */
+  freed: number = NEVER
   died: number = NEVER
 
   constructor({ op, client, name, at }: Event<'asked'>) {

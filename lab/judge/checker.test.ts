@@ -174,6 +174,73 @@ describe('notified in time', () => {
   })
 })
 
+describe('waiting', () => {
+  const opened = (waiting: 'pushed' | 'polled'): Event =>
+    event('opened', 0, { client: 1, waiting, order: 'first come, first served' })
+  /** Client 1 releases at `at`, and client 2 is granted the name `delay` ms later. */
+  const handover = (at: number, delay: number, number = 0): Event[] => {
+    const one = { ...ONE, op: 100 + number }
+    const two = { ...TWO, op: 200 + number }
+    return [
+      event('asked', at - 700, two),
+      event('asked', at - 700, one),
+      granted(at - 600, one, `${2 * number + 1}`),
+      event('releasing', at, one),
+      event('released', at + 2, { ...one, outcome: 'released' }),
+      granted(at + 2 + delay, two, `${2 * number + 2}`),
+      event('releasing', at + 3 + delay, two),
+      event('released', at + 5 + delay, { ...two, outcome: 'released' }),
+    ]
+  }
+  const handovers = (times: number, delay: number): Event[] =>
+    Array.from({ length: times }, (_, number) => handover(2_000 * (number + 1), delay, number)).flat()
+
+  test('a release that wakes nobody is a violation where waiters are notified, unless it is rare', () => {
+    expect(broken('waiting', opened('pushed'), ...handovers(4, 190))).toEqual([])
+    expect(broken('waiting', opened('pushed'), ...handovers(2, 400))).toEqual([])
+    expect(broken('waiting', opened('polled'), ...handovers(4, 400))).toEqual([])
+    expect(broken('waiting', opened('pushed'), ...handovers(4, 400))[0]).toBe(
+      'client 1 released it in 2 ms, and client 2 waited: the next granted request left 400 ms later; 203 ms are allowed',
+    )
+  })
+
+  test('near a fault, and while the machine is busy, nothing is judged', () => {
+    const late = [opened('pushed'), ...handovers(3, 400)]
+    const fault = event('fault', 1_900, { what: 'cut', target: 'it', client: 1, until: 1_950 })
+    expect(broken('waiting', ...late, fault)).toEqual([])
+    expect(broken('waiting', ...late, event('stalled', 2_100, { ms: 150 }))).toEqual([])
+    // The process was paused, and the machine was not busy.
+    const pause = event('fault', 900, { what: 'pause', target: 'it', client: 1, pausesClient: 1, until: 1_200 })
+    expect(broken('waiting', ...late, pause, event('stalled', 1_201, { client: 1, ms: 300 }))).toHaveLength(3)
+  })
+
+  test('a waiter that many overtake is a violation, and the fault of a slow client excuses nothing', () => {
+    const far = (steady: boolean): Event =>
+      event('fault', 900, { what: 'far', target: 'client 2', client: 2, steady, until: 9_000 })
+    const passed = (times: number): Event[] =>
+      Array.from({ length: times }, (_, number) =>
+        held(2_000 + 100 * number, { ...ONE, op: 10 + number }, `${number}`),
+      ).flat()
+    const waits = [opened('polled'), event('asked', 1_000, TWO)]
+    expect(broken('waiting', ...waits, ...passed(2))).toEqual([])
+    expect(broken('waiting', ...waits, ...passed(3), far(false))).toEqual([])
+    expect(broken('waiting', ...waits, ...passed(3), far(true))).toEqual([
+      'client 2 waited for 1,251 ms in calm times, and 3 requests that came later were granted; 2 are allowed',
+    ])
+  })
+
+  test('a run with few releases in calm times, or without takeovers, proves nothing', () => {
+    const lacks = (promise: PromiseName, ...events: readonly Event[]): readonly string[] | undefined =>
+      verdict(...events).rows.find(each => each.promise === promise)?.missing
+    expect(lacks('waiting', opened('pushed'), ...handovers(9, 0))?.[0]).toMatch(/^9 releases .* at least 10 are needed/)
+    expect(lacks('waiting', opened('pushed'), ...handovers(10, 0))).toEqual([])
+    expect(lacks('waiting', opened('polled'), ...handovers(1, 0))).toEqual([])
+    expect(lacks('faults', event('fault', 1, { what: 'cut', target: 'it' }), ...handovers(30, 0))).toEqual([
+      '0 takeovers, at least 3 are needed',
+    ])
+  })
+})
+
 describe('liveness', () => {
   const dies = [...held(0, ONE, '5').slice(0, 3), event('died', 10, { client: 1, pid: 1 })]
   const asks = event('asked', 12, TWO)

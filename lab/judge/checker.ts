@@ -9,6 +9,7 @@ import { marginsOf, notification } from './promises/notification.ts'
 import { safety } from './promises/safety.ts'
 import { waitsOf } from './promises/sharing.ts'
 import { tokens } from './promises/tokens.ts'
+import { type Waiting, waitingOf } from './promises/waiting.ts'
 import { type Trace, trace } from './trace.ts'
 import type { Outcome, Row, Verdict } from './verdict.ts'
 import type { PromiseName } from './violation.ts'
@@ -17,6 +18,7 @@ const TITLES: Readonly<Record<PromiseName, string>> = {
   safety: 'Safety: mutual exclusion as the resource sees it',
   tokens: 'Tokens: unique and increasing',
   notified: 'Notified in time: before the next grant',
+  waiting: 'Waiting: woken by a release, and in order',
   deadlock: 'Liveness A: no deadlock',
   faults: 'Liveness B: fault tolerance',
 }
@@ -32,12 +34,19 @@ const MOST_EXPLAINED = 5
  */
 export function judge(history: History, least: Least = LEAST, { excuses = true }: { excuses?: boolean } = {}): Verdict {
   const traced = trace(history, excuses)
-  const counts = countsOf(traced)
+  const waiting = waitingOf(traced)
+  const counts = countsOf(traced, waiting)
   const overlaps = overlapsOf(traced)
   const margins = marginsOf(traced)
   const idles = idlesOf(traced)
   const recoveries = recoveriesOf(traced)
-  const found = [...safety(traced), ...tokens(traced), ...notification(traced, overlaps), ...liveness(traced, idles)]
+  const found = [
+    ...safety(traced),
+    ...tokens(traced),
+    ...notification(traced, overlaps),
+    ...waiting.violations,
+    ...liveness(traced, idles),
+  ]
   const violations = Map.groupBy(
     found.sort((one, other) => one.at - other.at),
     ({ promise }) => promise,
@@ -52,6 +61,7 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
       ...notifiedOf(margins, overlaps),
       ...overlapped(overlaps),
     ],
+    waiting: [followed(waiting), ...overtaken(traced, waiting)],
     deadlock: [
       ...(traced.run.shared ? [] : recovered(recoveries)),
       `longest time without a holder while clients waited: ${ms(longest(idles))}`,
@@ -61,7 +71,7 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
   }
   const rows = (Object.keys(TITLES) as PromiseName[]).map((promise): Row => {
     const all = violations.get(promise) ?? []
-    const lacks = missing(promise, counts, least, traced.run.fence)
+    const lacks = missing(promise, counts, least, traced)
     const outcome = all.length > 0 ? 'violated' : lacks.length > 0 ? 'inconclusive' : 'passed'
     const first = { violations: all.slice(0, MOST_VIOLATIONS), broken: all.length }
     return { promise, title: TITLES[promise], outcome, seen: seen[promise], missing: lacks, ...first }
@@ -140,6 +150,17 @@ function overlapped(overlaps: readonly Overlap[]): string[] {
   return [
     `${total === 1 ? 'one overlap' : `${number(total)} overlaps`} of two holders, ${excusesOf(overlaps)}: ${effects.join(', ')}`,
   ]
+}
+
+function followed({ delays }: Waiting): string {
+  if (delays.length === 0) return 'no release with waiters in calm times'
+  const times = `${ms(middle(delays))} in the median, ${ms(delays.at(-1) ?? 0)} at most`
+  return `releases with waiters in calm times: ${number(delays.length)}; the next granted request left after ${times}`
+}
+
+function overtaken({ store }: Trace, waiting: Waiting): string[] {
+  if (store?.order !== 'first come, first served') return []
+  return [`requests granted before an earlier one that waited in calm times: ${number(waiting.overtaken)} at most`]
 }
 
 function recovered(recoveries: readonly number[]): string[] {

@@ -1,4 +1,5 @@
 import { marginsOf } from './promises/notification.ts'
+import type { Waiting } from './promises/waiting.ts'
 import type { Trace } from './trace.ts'
 import type { PromiseName } from './violation.ts'
 
@@ -13,6 +14,8 @@ export interface Counts {
   readonly followed: number
   /** Clients that died while they held a name or waited for it. */
   readonly deaths: number
+  /** Releases in calm times while others waited. */
+  readonly handovers: number
   readonly accepted: number
   readonly rejected: number
   readonly faults: Readonly<Record<string, number>>
@@ -24,19 +27,30 @@ export interface Least {
   readonly takeovers: number
   readonly losses: number
   readonly followed: number
+  /** Only where a release notifies a waiter, and not of shared names. */
+  readonly handovers: number
   readonly accepted: number
   /** Only for a resource with a fence. */
   readonly rejected: number
 }
 
 /** Enough for a short run. A minute of four clients shows several times as much. */
-export const LEAST: Least = { grants: 50, takeovers: 3, losses: 3, followed: 2, accepted: 50, rejected: 1 }
+export const LEAST: Least = {
+  grants: 50,
+  takeovers: 3,
+  losses: 3,
+  followed: 2,
+  handovers: 10,
+  accepted: 50,
+  rejected: 1,
+}
 
 const WORDS: Readonly<Record<keyof Least, readonly [one: string, several: string]>> = {
   grants: ['grant', 'grants'],
   takeovers: ['takeover', 'takeovers'],
   losses: ['reported loss', 'reported losses'],
   followed: ['takeover from a live holder', 'takeovers from a live holder'],
+  handovers: ['release with waiters in calm times', 'releases with waiters in calm times'],
   accepted: ['accepted write', 'accepted writes'],
   rejected: ['refused write', 'refused writes'],
 }
@@ -46,11 +60,12 @@ const PROOF: Readonly<Record<PromiseName, readonly (keyof Least)[]>> = {
   safety: ['accepted', 'rejected'],
   tokens: ['grants', 'takeovers'],
   notified: ['losses', 'followed'],
+  waiting: ['handovers'],
   deadlock: ['grants', 'takeovers'],
-  faults: ['grants'],
+  faults: ['grants', 'takeovers'],
 }
 
-export function countsOf(trace: Trace): Counts {
+export function countsOf(trace: Trace, { delays }: Waiting): Counts {
   const { grants, holdings, acquisitions, decisions, faults, run } = trace
   const counts = {
     grants: 0,
@@ -58,6 +73,7 @@ export function countsOf(trace: Trace): Counts {
     losses: 0,
     followed: marginsOf(trace).length,
     deaths: 0,
+    handovers: delays.length,
     accepted: 0,
     rejected: 0,
   }
@@ -79,9 +95,11 @@ export function countsOf(trace: Trace): Counts {
 }
 
 /** What a run lacks to prove this promise. */
-export function missing(promise: PromiseName, counts: Counts, least: Least, hasFence: boolean): string[] {
+export function missing(promise: PromiseName, counts: Counts, least: Least, { run, store }: Trace): string[] {
+  const isWoken = store?.waiting === 'pushed' && run.names.some(name => !run.shared?.[name])
+  const applies = (what: keyof Least): boolean => (what === 'rejected' ? run.fence : what !== 'handovers' || isWoken)
   const lacks = PROOF[promise]
-    .filter(what => counts[what] < least[what] && (hasFence || what !== 'rejected'))
+    .filter(what => counts[what] < least[what] && applies(what))
     .map(what => `${counts[what]} ${WORDS[what][counts[what] === 1 ? 0 : 1]}, at least ${least[what]} are needed`)
   if (promise !== 'faults') return lacks
   const faults = Object.entries(counts.faults)

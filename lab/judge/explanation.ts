@@ -74,6 +74,10 @@ function describe(event: Event): string {
       return `the run begins, over ${event.engine}`
     case 'started':
       return `client ${event.client} starts`
+    case 'opened':
+      return `client ${event.client} has opened its store`
+    case 'stalled':
+      return `the machine kept ${event.client === undefined ? 'the lab' : `client ${event.client}`} from running for ${event.ms} ms`
     case 'died':
       return `client ${event.client} is dead`
     case 'asked':

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import { LeaseError } from '../../src/index.ts'
+import { type Guarantees, LeaseError } from '../../src/index.ts'
 import type { Mark, Role, Shared } from './shared.ts'
 
 /** The fields of each kind of event, in addition to its time. */
@@ -25,6 +25,10 @@ export interface Details {
   started: { readonly client: number; readonly pid: number }
   /** It ended. */
   died: { readonly client: number; readonly pid: number }
+  /** It has opened its store, which promises this to waiters. */
+  opened: { readonly client: number } & Pick<Guarantees, 'waiting' | 'order'>
+  /** The machine kept a process of the lab from running: a client, or the one that injects faults. `at` is its end. */
+  stalled: { readonly client?: number; readonly ms: number }
   /** An acquisition began. `op` is its number, unique in the run. Written before the call. */
   asked: Of
   /** It was granted. `asked` is when the granted request left, `waited` the milliseconds since the acquisition began. */
@@ -69,6 +73,8 @@ export interface Details {
     readonly changesClock?: boolean
     /** More servers forget acknowledged writes than the engine promises to tolerate. */
     readonly forgets?: boolean
+    /** The client is slow but served: what holds in calm times holds for it. */
+    readonly steady?: boolean
     /** Too few servers are left to serve. */
     readonly stopsMajority?: boolean
   }

@@ -16,7 +16,10 @@ const PATIENCE = 5
 
 /** The idle times of all names: each undisturbed part and the whole. */
 export function idlesOf(trace: Trace): Idle[] {
-  const byClient = Map.groupBy(trace.faults, struck)
+  const byClient = Map.groupBy(
+    trace.faults.filter(({ steady }) => !steady),
+    struck,
+  )
   return trace.run.names.flatMap(name => new Name(name, trace, byClient).idles())
 }
 

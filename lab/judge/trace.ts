@@ -29,6 +29,12 @@ export interface Trace {
   /** The decisions of the resource on each name, in its order. */
   readonly decisions: ReadonlyMap<string, readonly Event<'accepted' | 'rejected'>[]>
   readonly faults: readonly Fault[]
+  /** When the machine kept processes from running. */
+  readonly stalls: readonly Event<'stalled'>[]
+  /** When clients had opened their stores. */
+  readonly starts: readonly Event<'opened'>[]
+  /** What the store promises to waiters, if the history says it. */
+  readonly store: Event<'opened'> | undefined
   /** Are late notifications excused by faults that the engine does not promise to tolerate? */
   readonly excuses: boolean
 }
@@ -40,10 +46,11 @@ export function trace(history: History, excuses = true): Trace {
   const reading = new Reading(run.names)
   for (const event of history) reading.read(event)
   for (const list of reading.grants.values()) list.sort((one, other) => one.granted - other.granted)
-  const { acquisitions, grants, writers, decisions, faults } = reading
+  const { acquisitions, grants, writers, decisions, faults, stalls, starts } = reading
   const holdings = holdingsOf(grants)
   const end = history.at(-1)?.at ?? 0
-  return { history, run, end, acquisitions, grants, holdings, writers, decisions, faults, excuses }
+  const read = { acquisitions, grants, holdings, writers, decisions, faults, stalls, starts }
+  return { history, run, end, ...read, store: starts[0], excuses }
 }
 
 function holdingsOf(grants: ReadonlyMap<string, readonly Acquisition[]>): Map<string, Holding[]> {
@@ -67,6 +74,8 @@ class Reading {
   readonly writers = new Map<number, { write: Write; acquisition: Acquisition }>()
   readonly decisions: Map<string, Event<'accepted' | 'rejected'>[]>
   readonly faults: Fault[] = []
+  readonly stalls: Event<'stalled'>[] = []
+  readonly starts: Event<'opened'>[] = []
   readonly #open = new Map<number, Set<Acquisition>>()
 
   constructor(names: readonly string[]) {
@@ -137,9 +146,17 @@ class Reading {
         if (fault) fault.until = event.at
         break
       }
+      case 'released':
+        if (event.outcome === 'released') this.#of(event).freed = event.at
+        break
+      case 'opened':
+        this.starts.push(event)
+        break
+      case 'stalled':
+        this.stalls.push(event)
+        break
       case 'run':
       case 'started':
-      case 'released':
       case 'ended':
         break
     }

@@ -1,5 +1,5 @@
 /** The promises by which a run is judged. */
-export type PromiseName = 'safety' | 'tokens' | 'notified' | 'deadlock' | 'faults'
+export type PromiseName = 'safety' | 'tokens' | 'notified' | 'waiting' | 'deadlock' | 'faults'
 
 /** A broken promise. */
 export interface Violation {

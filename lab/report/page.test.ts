@@ -65,6 +65,8 @@ test('the verdict as text has each promise with what the run showed, and the exp
                   losses reported to their holders: 7
                   takeovers from a live holder that was notified in time: 7, 10 ms or more before the next grant, 15 ms in the median
                   one overlap of two holders, excused by pause: the fence refused a write of the older (1)
+    passed        Waiting: woken by a release, and in order
+                  no release with waiters in calm times
     passed        Liveness A: no deadlock
                   names of dead holders were acquired within 139 ms (2)
                   longest time without a holder while clients waited: 615 ms

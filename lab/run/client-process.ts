@@ -5,6 +5,7 @@ import { seeded } from '../faults/random.ts'
 import { Recorder } from '../judge/history.ts'
 import type { Shared } from '../judge/shared.ts'
 import { Contender } from './contender.ts'
+import { recordStalls } from './stalls.ts'
 import { Times } from './times.ts'
 import { Writer } from './writer.ts'
 
@@ -28,10 +29,17 @@ export interface ClientTask {
   readonly resource: number
 }
 
-/** Later messages. `block`: how long to block the event loop, in milliseconds. */
-export type ClientMessage = { readonly block: number } | { readonly stop: true }
+/**
+ * Later messages. `block`: how long to block the event loop, in milliseconds. `blockAtGrant`: the same, when the store next
+ * grants a name for which a claim waited, within `within` ms.
+ */
+export type ClientMessage =
+  | { readonly block: number }
+  | { readonly blockAtGrant: number; readonly within: number }
+  | { readonly stop: true }
 
 const stop = new AbortController()
+let late = { ms: 0, until: 0 }
 
 async function contend(task: ClientTask): Promise<void> {
   const { client, first, names, shared: ways, ttl, seed, pace } = task
@@ -42,10 +50,14 @@ async function contend(task: ClientTask): Promise<void> {
   const writer = await Writer.connect(task.resource)
   let number = first
   const next = (): number => number++
+  const { waiting, order } = store.guarantees
+  history.write('opened', { client, waiting, order })
+  recordStalls(history, client)
   process.send?.('ready')
   const contenders = names.map((name, index) => {
     const random = seeded(seed + 1_000_003 * client + 7_919 * index + first)
-    const setting = { client, name, shared: ways[name], ttl, locks, history, writer, random, next, sent, pace }
+    const busy = !ways[name] && index > 0 && index === names.length - 1
+    const setting = { client, name, shared: ways[name], busy, ttl, locks, history, writer, random, next, sent, pace }
     return new Contender({ ...setting, stop: stop.signal })
   })
   await Promise.all(contenders.map(contender => contender.run()))
@@ -53,14 +65,30 @@ async function contend(task: ClientTask): Promise<void> {
   writer.close()
 }
 
+/** The store has granted a name, and the core does not know it yet. */
+function blockAfterGrant(): void {
+  if (performance.now() >= late.until) return
+  late.until = 0
+  block(late.ms)
+}
+
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
+
 /** Records when granted requests left. The core does not report it, and the order of tokens is judged by it. */
 function timesOf(store: Store, now: () => number): Times {
   const times = new Times()
+  const waited = new Set<string>()
   const acquire = store.acquire.bind(store)
   store.acquire = async (claim, signal) => {
     const asked = now()
     const answer = await acquire(claim, signal)
-    if (answer.held) times.set(claim.name, answer.token, asked)
+    if (!answer.held) waited.add(claim.id)
+    else {
+      times.set(claim.name, answer.token, asked)
+      if (waited.delete(claim.id)) blockAfterGrant()
+    }
     return answer
   }
   return times
@@ -69,7 +97,8 @@ function timesOf(store: Store, now: () => number): Times {
 process.once('message', (task: ClientTask) => {
   process.on('message', (message: ClientMessage) => {
     if ('stop' in message) stop.abort()
-    else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, message.block)
+    else if ('block' in message) block(message.block)
+    else late = { ms: message.blockAtGrant, until: performance.now() + message.within }
   })
   contend(task).then(
     () => process.exit(0),

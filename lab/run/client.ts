@@ -83,6 +83,10 @@ export class Client implements FaultyClient {
     this.#send({ block: ms })
   }
 
+  blockAtGrant(ms: number, within: number): void {
+    this.#send({ blockAtGrant: ms, within })
+  }
+
   async kill(): Promise<void> {
     this.#mayEnd = true
     await this.#child?.kill()

@@ -26,6 +26,8 @@ export interface Setting {
   readonly stop: AbortSignal
   /** The shortest pause after a lease, in milliseconds. */
   readonly pace: number
+  /** Is no lease of the name short, so that a waiter that comes too late finds it held? */
+  readonly busy: boolean
 }
 
 /** Milliseconds after a failed attempt. */
@@ -91,9 +93,13 @@ export class Contender {
 
   /** Most leases are short, so that the holder changes often. The others must be renewed. */
   async #work(lease: Lease, op: number): Promise<void> {
-    const { ttl, history, random, stop } = this.#setting
+    const { ttl, history, random, stop, busy } = this.#setting
     const step = ttl / 30
-    const end = history.now() + (random() < 0.7 ? between(random, 0, 0.1 * ttl) : between(random, 0.3 * ttl, 1.5 * ttl))
+    const length = (): number => {
+      if (busy) return between(random, 0.3, 0.5)
+      return random() < 0.7 ? between(random, 0, 0.1) : between(random, 0.3, 1.5)
+    }
+    const end = history.now() + ttl * length()
     do {
       if (!this.#check(lease, op)) return
       if ((await this.#write(lease, op, between(random, 0, step))) === 'refused') return

@@ -11,7 +11,7 @@ export interface Job {
 
 /** Chooses the next job: the lease of the name, or for a shared name one or two permits, a reader or a writer. */
 export function jobOf(locks: Locks, name: string, shared: Shared | undefined, ttl: number, random: Random): Job {
-  if (!shared) return { acquire: signal => locks.acquire(name, { wait: 5 * ttl, signal }) }
+  if (!shared) return { acquire: signal => locks.acquire(name, { wait: 10 * ttl, signal }) }
   // They wait until they are served, and the judge looks for how long.
   if (shared.kind === 'semaphore') {
     const permits = random() < 0.2 ? Math.min(2, shared.limit) : 1

@@ -15,6 +15,7 @@ import { HistoryTail } from './history-tail.ts'
 import { Injector } from './injector.ts'
 import { planOf } from './plan.ts'
 import type { ResourceTask } from './resource-process.ts'
+import { recordStalls } from './stalls.ts'
 
 export interface RunOptions {
   readonly engine: Engine
@@ -86,7 +87,7 @@ class Run {
     const port = await this.#startResource()
     const { endpoints, endsWithConnection } = engine
     const choose = this.#choose
-    const starting = Network.start({ clients: this.#options.clients, endpoints, endsWithConnection, choose })
+    const starting = Network.start({ clients: this.#options.clients, endpoints, endsWithConnection, ttl, choose })
     const network = this.#owned.add(await starting, started => started[Symbol.asyncDispose]())
     const clocks = new Map<Client, ShiftedClock>()
     const hasNames = this.#options.faults.includes('name-server') && endpoints.length > 1
@@ -102,6 +103,7 @@ class Run {
     }
     const faults = this.#options.faults.filter(name => name in possible)
     this.#recordRun(faults)
+    this.#owned.add(recordStalls(this.#history), end => end())
 
     this.#owned.add(clients, all => Promise.all(all.map(client => client.stop())))
     await Promise.all(clients.map(client => client.start()))

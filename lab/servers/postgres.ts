@@ -48,9 +48,10 @@ export class PostgresServer extends ServerProcess {
     const user = unprivileged()
     if (user) chownSync(this.folder, user.uid, user.gid)
     if (clock) chmodSync(dirname(clock.env.HOLDFAST_CLOCK ?? ''), 0o711)
+    const access = standbyOf?.password === undefined ? {} : { PGPASSWORD: standbyOf.password }
     const run = (name: string, ...args: string[]): void => {
       const { path, env } = findBinary(name, PACKAGE)
-      execFileSync(path, args, { ...user, cwd: this.folder, env: { ...process.env, ...env }, stdio: 'pipe' })
+      execFileSync(path, args, { ...user, cwd: this.folder, env: { ...process.env, ...env, ...access }, stdio: 'pipe' })
     }
     if (standbyOf) {
       run(

@@ -7,6 +7,7 @@ const PROMISES: Readonly<Record<Proof['rows'][number]['promise'], string>> = {
   safety: 'safety',
   tokens: 'tokens',
   notified: 'notified in time',
+  waiting: 'waiting',
   deadlock: 'liveness A',
   faults: 'liveness B',
 }
@@ -32,7 +33,7 @@ function verdict({ engine, programme, rows, date }: Proof): string[] {
   const outcomes = Object.keys(PROMISES).map(promise => {
     const row = rows.find(each => each.promise === promise)
     if (row?.outcome === 'violated') return `**violated** (${number(row.broken)})`
-    return row?.outcome ?? ''
+    return row?.outcome ?? 'not yet'
   })
   return [engine, programme, ...outcomes, date.replace('T', ' ')]
 }

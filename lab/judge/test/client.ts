@@ -27,7 +27,7 @@ export async function compete(around: Surroundings): Promise<void> {
     await machine.sleep(random.between(0, 40))
     const of: Of = { client, name: random.pick(names), op: around.newOp() }
     log('asked', of)
-    const granted = await wait(around, of.name, random.pick([0, 300, 2_000]))
+    const granted = await wait(around, of.name, random.pick(lock.pause ? [0, 2_000, 8_000] : [0, 300, 2_000]))
     if (!granted) {
       log('failed', { ...of, code: 'ACQUIRE_TIMEOUT' })
       continue
@@ -37,8 +37,8 @@ export async function compete(around: Surroundings): Promise<void> {
     await holding.work()
     if (holding.isLost) continue
     log('releasing', of)
-    await lock.release(grant).catch(() => {})
-    log('released', of)
+    const isReleased = (await lock.release(grant).catch(() => false)) === true
+    log('released', { ...of, ...(isReleased && { outcome: 'released' }) })
   }
 }
 
@@ -61,8 +61,13 @@ async function wait(around: Surroundings, name: string, limit: number): Promise<
     const sent = world.now
     const grant = await lock.acquire(name).catch(() => undefined)
     if (grant && grant.until > machine.now()) return { grant, sent }
-    if (machine.now() >= giveUp) return undefined
-    await machine.sleep(random.between(5, 30))
+    const left = giveUp - machine.now()
+    if (left <= 0) {
+      await lock.giveUp?.(name).catch(() => {})
+      return undefined
+    }
+    if (lock.pause) await Promise.race([lock.pause(name), machine.sleep(left)])
+    else await machine.sleep(random.between(5, 30))
   }
 }
 

@@ -5,7 +5,7 @@ import { World } from '../../../test/simulation/world.ts'
 import type { Details, Event, Kind } from '../history.ts'
 import { compete, type Surroundings } from './client.ts'
 import { Keys } from './keys.ts'
-import { type Home, type Lock, RightLock } from './lock.ts'
+import { type Home, type Lock, RightLock, type Wake } from './lock.ts'
 import { SERVERS } from './quorum-lock.ts'
 
 /** The parameters of a contest. */
@@ -14,7 +14,21 @@ export interface Contest {
   lock(home: Home): Lock
   /** Does the resource refuse tokens below the highest that it has seen? @default true */
   readonly fence: boolean
+  /** Does the lock have a queue, of which releases wake the first waiter? Then there are longer calm times. @default false */
+  readonly queue: boolean
+  /** Is client 1 far away? @default false */
+  readonly far: boolean
 }
+
+/** Milliseconds of a contest with longer calm times. */
+const LONG = 60_000
+
+/** Milliseconds between two faults, at most. */
+const GAP = 700
+const LONG_GAP = 3_000
+
+/** The round trip of a client far away, in milliseconds. */
+const FAR = 120
 
 const TTL = 300
 const CLIENTS = 4
@@ -23,6 +37,8 @@ const DURATION = 20_000
 
 /** Milliseconds without faults at the end: enough to recover from the last one. */
 const QUIET = 2_500
+/** The same where waiters are woken, which is judged in calm times. */
+const LONG_QUIET = 10_000
 
 /** The timeout of a request, in milliseconds. */
 const REQUEST_LIMIT = 100
@@ -31,7 +47,7 @@ const SLOWEST = 400
 
 /** The history of a simulated contest of clients. The seed determines all of it. */
 export async function contest(seed: number, about: Partial<Contest> = {}): Promise<Event[]> {
-  const run = new Run(seed, { fence: true, lock: home => new RightLock(home), ...about })
+  const run = new Run(seed, { fence: true, queue: false, far: false, lock: home => new RightLock(home), ...about })
   await run.live()
   return run.history
 }
@@ -44,6 +60,9 @@ class Run {
   readonly #network: Network
   readonly #servers: readonly Keys[]
   readonly #machines = new Map<number, Machine>()
+  /** Those that are paused when a reply leaves for them. */
+  readonly #late = new Set<Machine>()
+  readonly #listeners = new Map<number, (wake: Wake) => void>()
   readonly #marks = new Map<string, number>()
   #ids = 0
   #ops = 0
@@ -59,18 +78,18 @@ class Run {
       seed,
       ttl: TTL,
       clients: CLIENTS,
-      names: NAMES,
+      names: this.#names,
       fence: about.fence,
       faults: ['pause', 'kill', 'delay'],
       versions: {},
-      bound: { death: 1_000, election: 1_000 },
+      bound: about.queue ? { death: 500, election: 1_000 } : { death: 1_000, election: 1_000 },
     })
   }
 
   async live(): Promise<void> {
     for (let client = 1; client <= CLIENTS; client += 1) this.#start(client)
     this.#disturb()
-    await this.#world.run(() => false, DURATION)
+    await this.#world.run(() => false, this.#duration)
     this.#log('ended', {})
   }
 
@@ -82,18 +101,30 @@ class Run {
     const machine = new Machine(`client ${client}`, this.#world, this.#random)
     this.#machines.set(client, machine)
     this.#log('started', { client, pid: client })
+    if (this.#about.queue) this.#log('opened', { client, waiting: 'pushed', order: 'first come, first served' })
+    const roundTrip = this.#roundTrip(client)
     const home: Home = {
+      client,
       machine,
+      world: this.#world,
+      roundTrip,
       ttl: TTL,
       newId: () => `${client}.${this.#ids++}`,
-      ask: (command, server = 0) => this.#ask(machine, async () => command(this.#servers[server] as Keys)),
+      ask: (command, server = 0) =>
+        this.#ask(machine, roundTrip, async () => {
+          const answer = command(this.#servers[server] as Keys)
+          if (this.#late.delete(machine)) this.#stop(client, machine)
+          return answer
+        }),
+      wake: (to, wake) => this.#wake(to, wake),
+      listen: woken => this.#listeners.set(client, woken),
     }
     const around: Surroundings = {
       client,
       machine,
       world: this.#world,
       random: this.#random,
-      names: NAMES,
+      names: this.#names,
       ttl: TTL,
       lock: this.#about.lock(home),
       newOp: () => this.#ops++,
@@ -104,10 +135,35 @@ class Run {
     void compete(around)
   }
 
-  #ask<Answer>(machine: Machine, serve: () => Promise<Answer>): Promise<Answer> {
+  get #duration(): number {
+    return this.#about.queue ? LONG : DURATION
+  }
+
+  get #names(): readonly string[] {
+    return this.#about.queue ? NAMES.slice(0, 1) : NAMES
+  }
+
+  #roundTrip(client: number): number {
+    return this.#about.far && client === 1 ? FAR : 0
+  }
+
+  #wake(client: number, wake: Wake): void {
+    const machine = this.#machines.get(client)
+    const deliver = (): void => this.#listeners.get(client)?.(wake)
+    if (machine) this.#world.after(this.#roundTrip(client) / 2, () => this.#network.wake(machine, deliver))
+  }
+
+  #ask<Answer>(machine: Machine, roundTrip: number, serve: () => Promise<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      machine.after(REQUEST_LIMIT, () => reject(new Error('no reply arrived')))
-      this.#network.exchange(machine, serve).then(resolve, reject)
+      machine.after(REQUEST_LIMIT + roundTrip, () => reject(new Error('no reply arrived')))
+      const exchange = (): Promise<Answer> => this.#network.exchange(machine, serve)
+      if (roundTrip === 0) exchange().then(resolve, reject)
+      else
+        this.#world.after(roundTrip / 2, () => {
+          const arrived = (answer: Answer): unknown =>
+            this.#world.after(roundTrip / 2, () => machine.deliver(() => resolve(answer)))
+          exchange().then(arrived, reject)
+        })
     })
   }
 
@@ -121,8 +177,8 @@ class Run {
   }
 
   #disturb(): void {
-    this.#world.after(this.#random.between(50, 700), () => {
-      if (this.#world.now > DURATION - QUIET) return
+    this.#world.after(this.#random.between(50, this.#about.queue ? LONG_GAP : GAP), () => {
+      if (this.#world.now > this.#duration - (this.#about.queue ? LONG_QUIET : QUIET)) return
       const chance = this.#random.next()
       if (chance < 0.5) this.#pause()
       else if (chance < 0.8) this.#kill()
@@ -133,6 +189,11 @@ class Run {
 
   #pause(): void {
     const [client, machine] = this.#random.pick([...this.#machines])
+    if (this.#about.queue && this.#random.chance(0.5)) this.#late.add(machine)
+    else this.#stop(client, machine)
+  }
+
+  #stop(client: number, machine: Machine): void {
     if (machine.state !== 'running') return
     const ms = this.#random.between(100, 1_200)
     const until = this.#world.now + ms

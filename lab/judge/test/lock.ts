@@ -1,4 +1,5 @@
 import type { Machine } from '../../../test/simulation/machine.ts'
+import type { World } from '../../../test/simulation/world.ts'
 import type { Keys } from './keys.ts'
 
 /** A grant, with its end by the clock of the machine. */
@@ -15,16 +16,35 @@ export interface Lock {
   /** Its new end, or `undefined` if it is lost. */
   renew(grant: Grant): Promise<number | undefined>
   release(grant: Pick<Grant, 'name' | 'id'>): Promise<unknown>
+  /** Of a lock with a queue: resolves when a waiter should ask again. */
+  pause?(name: string): Promise<void>
+  /** Of a lock with a queue: a waiter leaves it. */
+  giveUp?(name: string): Promise<void>
+}
+
+/** A message of the server to a waiter. A wrong lock grants by it. */
+export interface Wake {
+  readonly name: string
+  readonly id: string
+  readonly token?: number
 }
 
 /** The environment of a lock. */
 export interface Home {
+  readonly client: number
   readonly machine: Machine
+  readonly world: World
   readonly ttl: number
+  /** The round trip to a client far away, in milliseconds; 0 for the others. */
+  readonly roundTrip: number
   /** A new id. */
   newId(): string
   /** The reply of the server, or of one of several, to `command`. */
   ask<Answer>(command: (keys: Keys) => Answer, server?: number): Promise<Answer>
+  /** Sends a message from the server to a client. */
+  wake(client: number, wake: Wake): void
+  /** Calls `woken` with each message to this client. */
+  listen(woken: (wake: Wake) => void): void
 }
 
 /** When a lease ends that was requested at `sent`, with a margin for clocks that run at different speeds. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { judge } from '../checker.ts'
 import { type Contest, contest } from './contest.ts'
+import { QueueLock } from './queue-lock.ts'
 import { QuorumLock } from './quorum-lock.ts'
 import { variants } from './variants.ts'
 
@@ -27,6 +28,11 @@ describe('the checker finds', () => {
 describe('the checker passes', () => {
   const right: Readonly<Record<string, { runs: number; about: Partial<Contest> }>> = {
     'a lock over one server': { runs: RUNS, about: {} },
+    'a lock with a queue': { runs: RUNS / 4, about: { queue: true, lock: home => new QueueLock(home) } },
+    'a lock with a queue and a client far away': {
+      runs: RUNS / 4,
+      about: { queue: true, far: true, lock: home => new QueueLock(home) },
+    },
     'a lock over five servers': { runs: RUNS / 4, about: { lock: home => new QuorumLock(home) } },
   }
 

@@ -1,7 +1,12 @@
 import type { PromiseName } from '../violation.ts'
 import type { Contest } from './contest.ts'
-import { type Grant, RightLock } from './lock.ts'
+import type { Keys } from './keys.ts'
+import { type Grant, type Home, RightLock, type Wake } from './lock.ts'
+import { type Place, QueueLock } from './queue-lock.ts'
 import { QuorumLock } from './quorum-lock.ts'
+
+/** Longer than a run, in milliseconds. */
+const FOREVER = 1e6
 
 interface Wrong {
   readonly contest: Partial<Contest>
@@ -107,6 +112,66 @@ class NoExpiry extends RightLock {
   }
 }
 
+class DroppedWake extends QueueLock {
+  protected override wake(): void {}
+
+  protected override again(): number {
+    return 3 * super.again()
+  }
+}
+
+/** What the server says about its place is taken for true after a grant that was not accepted. */
+class NeverBack extends QueueLock {
+  #isForgotten = false
+
+  protected override late(): void {
+    this.#isForgotten = true
+  }
+
+  protected override again(): number {
+    return this.#isForgotten ? FOREVER : super.again()
+  }
+
+  override async giveUp(name: string): Promise<void> {
+    this.#isForgotten = false
+    await super.giveUp(name)
+  }
+}
+
+class ShortTurn extends QueueLock {
+  protected override turnOf(): number {
+    return super.turnOf(0)
+  }
+}
+
+/** The message grants, and the server keeps the name for nobody. */
+class GrantByMessage extends QueueLock {
+  readonly #tokens = new Map<string, Wake>()
+
+  override async acquire(name: string): Promise<Grant | undefined> {
+    const { machine, ttl } = this.home
+    const { id, token } = this.#tokens.get(name) ?? {}
+    this.#tokens.delete(name)
+    if (id !== undefined && token !== undefined) return { name, id, token, until: this.end(machine.now(), ttl) }
+    return super.acquire(name)
+  }
+
+  protected override wake(keys: Keys, { client, name, id }: Place): void {
+    if (keys.get(name) === undefined) this.home.wake(client, { name, id, token: keys.increment(`${name} token`) })
+  }
+
+  protected override woken(wake: Wake): void {
+    this.#tokens.set(wake.name, wake)
+    super.woken(wake)
+  }
+}
+
+const queue = (lock: new (home: Home) => QueueLock, far = false): Partial<Contest> => ({
+  lock: home => new lock(home),
+  queue: true,
+  far,
+})
+
 /** Variants with one mistake each. */
 export const variants: Readonly<Record<string, Wrong>> = {
   'a resource that does not check tokens': { contest: { fence: false }, breaks: 'safety' },
@@ -131,5 +196,9 @@ export const variants: Readonly<Record<string, Wrong>> = {
     contest: { lock: home => new CompareInClient(home) },
     breaks: 'notified',
   },
+  'a wake that is dropped': { contest: queue(DroppedWake), breaks: 'waiting' },
+  'a waiter that never comes back': { contest: queue(NeverBack), breaks: 'waiting' },
+  'a waiter far away that starves': { contest: queue(ShortTurn, true), breaks: 'waiting' },
+  'a grant by message': { contest: queue(GrantByMessage), breaks: 'notified' },
   'a lock that never runs out': { contest: { lock: home => new NoExpiry(home) }, breaks: 'deadlock' },
 }

@@ -58,11 +58,11 @@ export const PROVE: CommandHelp = {
     {
       title: 'Faults',
       rows: [
-        ['client', 'client-pause, client-kill, client-block'],
-        ['network', 'cut, cut-requests, cut-replies, delay, late, reset'],
+        ['client', 'client-pause, client-kill, client-block, client-late'],
+        ['network', 'cut, cut-requests, cut-replies, delay, late, reset, far'],
         [
           'server',
-          'server-pause, server-kill, server-forget, session-end, failover, stale-failover, leader-kill, leader-pause, leader-cut',
+          'server-pause, server-kill, server-forget, session-end, switchover, failover, stale-failover, leader-kill, leader-pause, leader-cut',
         ],
         ['address', 'first-address, name-server'],
         ['clock', 'client-clock, server-clock, majority-clock'],

@@ -157,16 +157,24 @@ export const waitingCases: Case[] = [
           const holder = space.claim()
           await client.hold(holder)
           const served: number[] = []
+          const times: number[] = []
           const waits: Promise<void>[] = []
           for (let index = 0; index < 10; index += 1) {
-            const work = async (): Promise<void> => void served.push(index)
+            const work = async (): Promise<void> => {
+              served.push(index)
+              times.push(performance.now())
+            }
             waits.push((index % 2 ? one : two).using(holder.name, work, { ttl: space.long }))
             const isWaiting = async (): Promise<boolean> =>
               (await client.inspect({ name: holder.name })).length === index + 2
             await until(`waiter ${index} waits in the queue`, isWaiting)
           }
+          const released = performance.now()
           await client.release(holder)
           await Promise.all(waits)
+          const slowest = Math.max(...times.map((time, index) => time - (times[index - 1] ?? released)))
+          const isInOrder = served.every((index, place) => index === place)
+          if (!isInOrder && slowest >= TURN) throw new TooSlow(`a handover took ${slowest} ms`) // of the server
           assert.deepEqual(served, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
         })
       },

@@ -21,6 +21,12 @@ const SHORTEST_PAUSE = 10
 const LONGEST_SLEEP = 5_000
 
 /**
+ * Milliseconds that the first request gets if `wait` is as long. A connection that is dead is not replaced sooner, and a
+ * store far away answers within them.
+ */
+const LEAST_FIRST = 1_000
+
+/**
  * Milliseconds: of one that is kept, in case its store is wrong (R15). 10,000 waiters of a process send 33 requests a second
  * for it.
  */
@@ -125,13 +131,21 @@ export class Acquisition {
   /** Asks once. Without `await`, because a wait keeps what its function keeps. */
   #attempt(sent: number): Promise<Acquired | undefined> {
     const { clock, store } = this.#core
-    const most = this.#mostPerRequest
-    const tried = this.#failures === 0 ? most * FIRST_TRY : this.#started + most - sent
-    const limit = Math.min(most, this.#wait > 0 ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : tried)
+    const limit = this.#limitAt(sent)
     this.#requests += 1
     return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
       .then(answer => (answer.held ? this.#accept(answer, sent) : this.#onBusy(answer)))
       .catch(error => this.#onFailure(error, sent, limit))
+  }
+
+  /** Milliseconds for a request. The first leaves time for a second over another connection. */
+  #limitAt(sent: number): number {
+    const most = this.#mostPerRequest
+    const total = this.#wait > 0 ? this.#wait : most
+    const left = this.#started + total - sent
+    const least = this.#wait > 0 ? LAST_REQUEST : 0
+    if (this.#requests > 0) return Math.min(most, Math.max(left, least))
+    return Math.min(most, Math.max(total * FIRST_TRY, least && Math.min(Math.max(left, least), LEAST_FIRST)))
   }
 
   /** Milliseconds. With `wait` 0 also for both requests of a try. */

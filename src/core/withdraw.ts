@@ -45,8 +45,11 @@ export async function withdraw(
   let repeats = unsettled ? MOST_REPEATS : 0
   try {
     for (let failures = 0; ; ) {
-      const most = failures === 0 ? LONGEST_TRY * FIRST_TRY : LONGEST_REQUEST
-      const limit = Math.min(requestLimit(claim.ttl), most, Math.max(giveUp - clock.now(), LAST_REQUEST))
+      const limit = Math.min(
+        requestLimit(claim.ttl),
+        FIRST_TRY * LONGEST_TRY,
+        Math.max(giveUp - clock.now(), LAST_REQUEST),
+      )
       try {
         const answer = await request(clock, limit, signal => store.release(claim, signal), { background })
         if (answer === 'gone') {

@@ -120,7 +120,7 @@ export class Closing {
   }
 
   async #end(grace: number): Promise<void> {
-    const closed = new LeaseError('CLOSED', 'these locks were closed')
+    const closed = new LeaseError('CLOSED', 'these locks were closed while this call waited: await it before close')
     this.#controller.abort(closed)
     for (const { cancel } of this.calls.values()) cancel.cancel(closed)
     for (const lease of this.#leases.values()) lease.abort(closedWhileHeld(lease.name))

@@ -228,7 +228,9 @@ export class Acquisition {
       this.#isOver = isOver
       return
     }
-    throw unanswered(error, this.#reason ?? error, partOf(name).name, ttl)
+    if (error.code !== 'OUTCOME_UNKNOWN') throw this.#reason ?? error
+    const asked = `${this.#failures} requests in ${Math.round(now - this.#silentSince)} ms`
+    throw unanswered(this.#reason ?? error, asked, partOf(name).name, ttl)
   }
 
   /** True if the watch has just been armed and may have missed a wake. */
@@ -319,9 +321,10 @@ export class Acquisition {
 }
 
 /** What a call that gives up rejects with: an outcome that is unknown says how long the name may be held. */
-function unanswered(last: LeaseError, reason: LeaseError, name: string, ttl: number): LeaseError {
-  if (last.code !== 'OUTCOME_UNKNOWN') return reason
-  const message = `${reason.message}; if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
+function unanswered(reason: LeaseError, asked: string, name: string, ttl: number): LeaseError {
+  const message =
+    `${reason.message} (${asked}): check its address, and that it runs; ` +
+    `if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
   return new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: reason })
 }
 

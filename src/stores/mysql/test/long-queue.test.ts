@@ -20,9 +20,9 @@ test('a renewal does not read the queue, and an acquire only its beginning, howe
   await using store = mysql(createPool({ uri: server.url(), stream }))
   const holder = claimOf('crowded')
   const token = await hold(store, holder)
-  await server.query(`insert into app.holdfast_lease_line (name, id, owner, note, seq, lapses, gone)
+  await server.query(`insert into app.holdfast_lease_line (name, id, owner, note, seq, lapses, gone, round_trip)
     select x'${Buffer.from('crowded').toString('hex')}', concat('w', seq), repeat('o', 255), repeat('n', 255), seq,
-      unix_timestamp() * 1000000 + 600000000, false from app.seq_1_to_${MANY}`)
+      unix_timestamp() * 1000000 + 600000000, false, 0 from app.seq_1_to_${MANY}`)
 
   const cost = async (work: () => Promise<unknown>): Promise<number> => {
     received = 0

@@ -2,9 +2,9 @@ import dns from 'node:dns'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
 import { lookedUp, lookup } from '../shared/lookup.ts'
-import { readPrivate, SELECTED } from '../shared/private-fields.ts'
 import { can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
 import { Connector } from './connector.ts'
+import { readPrivate } from './private-options.ts'
 import { Turns } from './turns.ts'
 
 interface Emitter {
@@ -100,7 +100,7 @@ function single(client: Single): RedisDriver {
   const turns = sentinels ? new Turns(sentinels) : undefined
   const place = placeOf(client.options, !sentinels)
   // It has connected, so it has a database, perhaps another than that of its options.
-  if (client.status === 'ready') readPrivate(client, SELECTED)
+  if (client.status === 'ready') readPrivate(client, 'condition', 'ioredis 5.11 and 6.0, iovalkey 0.4')
   const selected = (): number => client.condition?.select ?? client.options.db ?? 0
   const db = selected()
   return {

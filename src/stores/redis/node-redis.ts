@@ -1,8 +1,7 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { lookup } from '../shared/lookup.ts'
-import { CLIENT, CLUSTER, POOL, readPrivate, SENTINEL } from '../shared/private-fields.ts'
 import { asItIs, can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
-import { sentinelOptionsOf } from './sentinel-options.ts'
+import { readPrivate, sentinelOptionsOf } from './private-options.ts'
 import { Turns } from './turns.ts'
 
 type Send = (...args: unknown[]) => Promise<unknown>
@@ -75,7 +74,8 @@ function safe(options: Options = {}, signal: AbortSignal): object {
 }
 
 function single(client: Client): RedisDriver {
-  const options = readPrivate(client, CLIENT) as Options | undefined // there are none in version 4 if none were passed
+  // There are none in version 4 if none were passed.
+  const options = readPrivate(client, 'options', 'redis 4.7 to 6.3') as Options | undefined
   return {
     isCluster: false,
     ...placeOf(options?.socket ?? {}),
@@ -92,7 +92,9 @@ function single(client: Client): RedisDriver {
 function cluster(client: Client): RedisDriver {
   // Version 4 does not expose the options of a cluster, and has no key prefix. Its duplicate keeps the others. The defaults
   // of its nodes are safe: every request has a deadline.
-  const options = can(client, 'withTypeMapping') ? (readPrivate(client, CLUSTER) as Options) : undefined
+  const options = can(client, 'withTypeMapping')
+    ? (readPrivate(client, '_options', 'redis 5.0 to 6.3') as Options)
+    : undefined
   const overrides = { minimizeConnections: true, useReplicas: false, keyPrefix: undefined, commandOptions: {} }
   return {
     isCluster: true,
@@ -119,7 +121,7 @@ function sentinel(client: Client): RedisDriver {
   const turns = new Turns(sentinelRootNodes)
   return {
     isCluster: false,
-    keyPrefix: prefixOf(readPrivate(client, SENTINEL)),
+    keyPrefix: prefixOf(readPrivate(client, '_keyPrefix', 'redis 6.1 to 6.3')),
     canListen: true,
     reconnects: true,
     open: signal =>
@@ -146,7 +148,10 @@ function sentinel(client: Client): RedisDriver {
 }
 
 function pool(client: Client): RedisDriver {
-  return { ...asItIs(false, args => client.sendCommand(args)), keyPrefix: prefixOf(readPrivate(client, POOL)) }
+  return {
+    ...asItIs(false, args => client.sendCommand(args)),
+    keyPrefix: prefixOf(readPrivate(client, '_keyPrefix', 'redis 6.1 to 6.3')),
+  }
 }
 
 /** The options of a node, with a signal that destroys its sockets. */

@@ -308,9 +308,9 @@ export class Server {
   }
 
   #roundTrips({ queue }: Name, ahead: number): number {
-    const before = queue.slice(0, ahead).map(({ claim }) => claim.roundTrip ?? 0)
+    const before = queue.slice(0, ahead).map(({ claim }) => claim)
     if (this.#is('grace period ignores the round trip')) return 0
-    if (this.#is('round trip has no limit')) return before.reduce((sum, ms) => sum + ms, 0)
+    if (this.#is('round trip has no limit')) return before.reduce((sum, { roundTrip = 0 }) => sum + roundTrip, 0)
     return roundTrips(before)
   }
 

@@ -2,7 +2,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import type { Wake } from '../../contract/store.ts'
-import { type Clock, LONG_TURNS, turnAfter } from '../../contract/time.ts'
+import { type Clock, turnAfter } from '../../contract/time.ts'
 import { mayTake, roundTrips } from '../shared/queue.ts'
 import type { Gateway } from './gateway.ts'
 import type { Keys } from './keys.ts'
@@ -27,7 +27,7 @@ export interface Waiter {
   askedAt: number
   /** The keepalive in flight. */
   beating?: Promise<KeepAlive> | undefined
-  /** Is there no answer to a request by which it may have got the name? */
+  /** Was a request that may have acquired the name not answered? */
   mayHold?: boolean
 }
 
@@ -57,7 +57,7 @@ const PAUSES: Pauses = [50, 2_000]
 /** Milliseconds that a watch may lag behind an answer of the server. After that it must have missed events. */
 const LONGEST_LAG = 1_000
 
-/** So many waiters of this process on one name share what the server says. */
+/** From this many waiters of this process on one name on, they share the answers of the server. */
 const CROWD = 100
 
 /** Milliseconds for which the watch of a name stays open after the last waiter here has left. */
@@ -113,12 +113,17 @@ export class Queue {
   view(id: string, revision: string): View | undefined {
     if (!this.#isReady || this.#positions.get(id)?.revision !== revision) return undefined
     const ahead = this.#aheadOf(id)
-    return { held: this.#held, freeSince: this.#freeSince, ahead, roundTrips: this.#roundTrips(ahead) }
+    return {
+      held: this.#held,
+      freeSince: this.#freeSince,
+      ahead,
+      roundTrips: roundTrips(this.#positions.values(), ahead),
+    }
   }
 
   /**
-   * Has the watch reported what the server says now? In a crowd that is asked once a second for all, because to count the
-   * waiters takes the server time for each of them. A watch that keeps lagging is replaced.
+   * Has the watch reported what the server says now? In a crowd the server is asked once a second for all, because it
+   * takes time to count each waiter. A watch that keeps lagging is replaced.
    */
   async agrees(survey: () => Promise<Survey>): Promise<boolean> {
     if (!this.#isReady) return false
@@ -264,7 +269,8 @@ export class Queue {
     for (const id of this.#positions.keys()) {
       const wake = this.#wakes.get(id)
       if (wake && this.#woken.get(id) !== ahead) {
-        const delay = this.#freeSince + turnAfter(ahead) + this.#roundTrips(ahead) - this.#clock.now()
+        const delay =
+          this.#freeSince + turnAfter(ahead) + roundTrips(this.#positions.values(), ahead) - this.#clock.now()
         if (ahead > 0 && delay > 0) {
           this.#turn = setTimeout(() => this.#wakeNext(), delay).unref()
           return
@@ -283,15 +289,6 @@ export class Queue {
       ahead += 1
     }
     return ahead
-  }
-
-  #roundTrips(ahead: number): number {
-    const first: number[] = []
-    for (const { roundTrip } of this.#positions.values()) {
-      if (first.length === Math.min(ahead, LONG_TURNS)) break
-      first.push(roundTrip)
-    }
-    return roundTrips(first)
   }
 
   /** Events were lost: the watch is opened again, and everything read again. */

@@ -166,7 +166,7 @@ export class Waiting {
       const found = situationOf(await this.#gateway.txn(read, limit), true)
       if (found.isGone || found.place?.create_revision !== waiter.revision) return 'gone'
       waiter.ahead = found.waiting
-      waiter.roundTrips = roundTrips(found.first.map(roundTripAt))
+      waiter.roundTrips = roundTrips(found.first.map(each => ({ roundTrip: roundTripAt(each) })))
       held = found.held
     }
     if (held && idOf(held) === id) return 'gone'

@@ -13,7 +13,7 @@ import type {
   Store,
   Wake,
 } from '../../contract/store.ts'
-import { type Clock, LONG_TURNS, LONGEST_REQUEST, turnAfter } from '../../contract/time.ts'
+import { type Clock, LONGEST_REQUEST, turnAfter } from '../../contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime, roundTrips } from '../shared/queue.ts'
 import { select } from '../shared/selection.ts'
 import { guarantees } from './guarantees.ts'
@@ -26,6 +26,7 @@ interface Holding {
 
 interface Place {
   readonly claim: Claim
+  readonly roundTrip: number | undefined
   readonly lapses: number
 }
 
@@ -158,8 +159,8 @@ export class MemoryStore implements Store {
     if (isFree(entry, claim.id, now)) return this.#grant(claim, now)
     const { holding, queue, freeSince } = entry
     const ahead = placeOf(entry, claim.id)
-    if (claim.queue) queue[ahead] = { claim, lapses: now + placeLifetime(claim.ttl) }
-    const freeAt = (holding ? holding.expires : freeSince) + roundTripsAhead(entry, ahead)
+    if (claim.queue) queue[ahead] = { claim, roundTrip: claim.roundTrip, lapses: now + placeLifetime(claim.ttl) }
+    const freeAt = (holding ? holding.expires : freeSince) + roundTrips(entry.queue, ahead)
     return {
       held: false,
       retryAfter: askAgainAfter(now, freeAt, ahead, claim.ttl, claim.queue),
@@ -214,7 +215,7 @@ export class MemoryStore implements Store {
     this.#wakes.get(queue[first]?.claim.id ?? '')?.()
     // If the first does not ask, the next one comes when its grace period is over.
     const next = queue.findIndex((place, index) => index > first && isWatched(place))
-    if (next > 0) this.#wakes.get(queue[next]?.claim.id ?? '')?.(turnAfter(next) + roundTripsAhead(entry, next))
+    if (next > 0) this.#wakes.get(queue[next]?.claim.id ?? '')?.(turnAfter(next) + roundTrips(queue, next))
   }
 
   #nextToken(): number {
@@ -240,15 +241,11 @@ function placeOf({ queue }: Entry, id: string): number {
   return place < 0 ? queue.length : place
 }
 
-function roundTripsAhead({ queue }: Entry, ahead: number): number {
-  return roundTrips(queue.slice(0, Math.min(ahead, LONG_TURNS)).map(({ claim }) => claim.roundTrip))
-}
-
 /** Does the claim hold the name, or may it take it? */
 function isFree(entry: Entry, id: string, now: number): boolean {
   if (entry.holding) return entry.holding.claim.id === id
   const ahead = placeOf(entry, id)
-  return mayTake(now, entry.freeSince + roundTripsAhead(entry, ahead), ahead)
+  return mayTake(now, entry.freeSince + roundTrips(entry.queue, ahead), ahead)
 }
 
 function renewed(entry: Entry, { claim, token }: Holding, ttl: number, now: number): Grant {

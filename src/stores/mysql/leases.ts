@@ -43,7 +43,7 @@ export class Name {
   until: number = Number.POSITIVE_INFINITY
   /** After this moment what the next decision writes must not be written. */
   limit: number = Number.POSITIVE_INFINITY
-  /** Milliseconds that a grant takes from here: it is read and then written. */
+  /** Milliseconds that a grant takes: the claim reads the name and then writes it. */
   roundTrip: number = 0
   /** Places to write, by id, each until a moment. */
   readonly joins: Map<string, Place & { readonly until: number }> = new Map()
@@ -67,7 +67,7 @@ export class Name {
     const waiters = this.#waiters
     const place = waiters.find(each => each.id === id)
     const ahead = place ? waiters.indexOf(place) : waiters.length
-    const later = roundTrips(waiters.slice(0, ahead).map(each => each.roundTrip))
+    const later = roundTrips(waiters, ahead)
     const isOwn = this.#isHeldBy(id)
     if (isOwn || (!this.#isHeld && mayTake(now, Math.min(expires, now) + later, ahead))) {
       const until = isOwn ? Math.max(expires, now + ttl) : now + ttl // a stale copy must not undo a longer renewal

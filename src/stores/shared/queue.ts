@@ -3,10 +3,9 @@ import { LONG_TURNS, roundTripOf, turnAfter } from '../../contract/time.ts'
 /**
  * The rules of a queue, the same in every store that has one. First come, first served: when the name is freed, the first
  * waiter has a grace period to take it, then the second may too, and so on. So a dead waiter costs one grace period and
- * never blocks. The grace period of a waiter is longer by its round trip. To the claims behind it, it is as if the name had
- * been freed later by as much (`roundTrips`). Behind ten waiters the grace periods are short, so a process that died with
- * hundreds does not block either.
- * A claim that does not queue comes after all of them, so it never overtakes.
+ * never blocks. The grace period of a waiter is longer by its round trip. For the claims behind it, the name counts as freed
+ * later by that time (`roundTrips`). Behind ten waiters the grace periods are short, so a process that died with hundreds
+ * does not block either. A claim that does not queue comes after all of them, so it never overtakes.
  */
 
 /** Milliseconds for which a waiter that stops asking keeps its position: it asks again at a third of that. */
@@ -14,12 +13,16 @@ export function placeLifetime(ttl: number): number {
   return Math.max(ttl, 1_000)
 }
 
-/** Milliseconds that the round trips of waiters add to their grace periods. `ahead`: those of a claim, in order. */
-export function roundTrips(ahead: Iterable<number | undefined>): number {
-  let [sum, left] = [0, LONG_TURNS]
-  for (const ms of ahead) {
-    if (left-- === 0) break
-    sum += roundTripOf(ms)
+interface Waiter {
+  readonly roundTrip?: number | undefined
+}
+
+/** Milliseconds that the round trips of the first `ahead` waiters of a queue add to their grace periods. */
+export function roundTrips(queue: Iterable<Waiter>, ahead: number = LONG_TURNS): number {
+  let [sum, left] = [0, Math.min(ahead, LONG_TURNS)]
+  for (const { roundTrip } of queue) {
+    if (left-- <= 0) break
+    sum += roundTripOf(roundTrip)
   }
   return sum
 }
@@ -31,8 +34,8 @@ export function mayTake(now: number, freeSince: number, ahead: number): boolean 
 
 /**
  * Milliseconds until a waiter asks again if nothing wakes it: when it may take the name after the lease expires, or to keep
- * its position, whichever is sooner. `freeAt` includes the round trips of those ahead. Without a position (`queue` false) only the former counts. A waiter that
- * nothing can wake (`isNotified` false) polls.
+ * its position, whichever is sooner. Without a position (`queue` false) only the former counts. A waiter that nothing can
+ * wake (`isNotified` false) polls. `freeAt` includes the round trips of those ahead.
  */
 export function askAgainAfter(
   now: number,

@@ -188,8 +188,8 @@ export class Leases {
   /** The ids of the waiters that may take a name that has been free since then. */
   due(name: string, since: number, now: number): string[] {
     const places = this.#sql.line.all(name, now, Math.max(turnsWithin(now - since), 0)) as unknown as Place[]
-    const trips = places.slice(0, LONG_TURNS).map(roundTripAt)
-    return places.filter((_, i) => mayTake(now, since + roundTrips(trips.slice(0, i)), i)).map(place => place.id)
+    const queue = places.map(waiterAt)
+    return places.filter((_, i) => mayTake(now, since + roundTrips(queue, i), i)).map(place => place.id)
   }
 
   #records(lease: Lease, now: number): LeaseRecord[] {
@@ -213,7 +213,7 @@ export class Leases {
     const isHeld = lease !== undefined && lease.id !== null && lease.expires > now
     const ahead = Number(count?.ahead ?? 0)
     const first = ahead > 0 ? (this.#sql.first.all(name, now, seq) as unknown as Place[]) : []
-    const freeSince = (lease?.expires ?? Number.NEGATIVE_INFINITY) + roundTrips(first.map(roundTripAt))
+    const freeSince = (lease?.expires ?? Number.NEGATIVE_INFINITY) + roundTrips(first.map(waiterAt))
     return { lease, isHeld, place, ahead, freeSince }
   }
 
@@ -336,7 +336,7 @@ function holder({ name, owner, token, note, expires }: Lease, now: number): Leas
   return { name, state: 'held', owner, token: BigInt(token), note, remaining: expires - now }
 }
 
-const roundTripAt = ({ round_trip }: Place): number => round_trip
+const waiterAt = ({ round_trip }: Place): { roundTrip: number } => ({ roundTrip: round_trip })
 
 /** A position is renewed after a quarter of its lifetime. A waiter asks after a third, or when it is woken. */
 function isFresh(place: Place | undefined, { ttl }: Claim, now: number): boolean {

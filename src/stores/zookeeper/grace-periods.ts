@@ -50,7 +50,7 @@ export class GracePeriods {
   /** Are the grace periods of all `ahead` over? */
   mayTake(name: string, ahead: readonly Node[]): boolean {
     const freeSince = this.#seen.get(name)?.freeSince ?? Number.POSITIVE_INFINITY
-    return mayTake(this.#clock.now(), freeSince + roundTripsOf(ahead), ahead.length)
+    return mayTake(this.#clock.now(), freeSince + roundTrips(ahead), ahead.length)
   }
 
   /** `remaining`: of the lease, if the name is held. */
@@ -58,7 +58,7 @@ export class GracePeriods {
     const now = this.#clock.now()
     const free = this.#seen.get(name)?.freeSince ?? now
     const freeAt = free === Number.POSITIVE_INFINITY ? now + (remaining ?? ttl) : free
-    return askAgainAfter(now, freeAt + roundTripsOf(ahead), ahead.length, ttl, queue)
+    return askAgainAfter(now, freeAt + roundTrips(ahead), ahead.length, ttl, queue)
   }
 
   #set(name: string, seen: Seen): void {
@@ -66,8 +66,4 @@ export class GracePeriods {
     this.#seen.set(name, seen)
     if (this.#seen.size > MOST_NAMES) for (const oldest of this.#seen.keys()) return void this.#seen.delete(oldest)
   }
-}
-
-function roundTripsOf(ahead: readonly Node[]): number {
-  return roundTrips(ahead.map(({ roundTrip }) => roundTrip))
 }

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import { LeaseError } from '../contract/errors.ts'
-import { printable } from '../contract/printable.ts'
+import { INVISIBLE, printable } from '../contract/printable.ts'
 import { exitCode, Failure, messageOf } from './failure.ts'
 
 /** Prints results on standard output and messages on standard error, as text or as JSON. */
@@ -65,9 +65,6 @@ export function paint(
 ): string {
   return styleText(format, text, { stream })
 }
-
-// All invisible characters except variation selectors.
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu
 
 export { printable }
 

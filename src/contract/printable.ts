@@ -1,5 +1,8 @@
-/** All invisible characters except variation selectors, so what a terminal interprets, and what can imitate another text. */
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu
+/**
+ * Invisible characters, except variation selectors. A terminal interprets some of them. Others make one text look like
+ * another.
+ */
+export const INVISIBLE: RegExp = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu
 
 /** Escapes control characters and invisible ones, as in `\u{1b}`. */
 export function printable(text: string): string {

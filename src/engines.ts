@@ -122,7 +122,7 @@ export function engineOf(url: string): Engine {
   }
   const scheme = schemeOf(url)
   const known = ENGINES.flatMap(({ schemes }) => schemes).join(' ')
-  // Digits and a slash or the end: what follows the colon of a user name is never printed.
+  // Digits, then a slash or the end. Other text after the colon may be a password, which is never printed.
   const [address] = /^[a-z0-9.-]+:\d{1,5}(?=\/|$)/i.exec(url) ?? []
   if (address)
     throw invalid(`the URL of the store has no scheme: write one before ${address}, such as redis://${address}`)

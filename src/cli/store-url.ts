@@ -61,8 +61,8 @@ function defaultUrl(output: Output): string {
 }
 
 /**
- * Creates the folder, and says why nothing can be kept in it. Who can write to it can break every lease. As root with the
- * HOME of another user, a link there would let that user choose where root creates files.
+ * Creates the folder. Returns why leases must not be kept in it. Whoever can write to it can break every lease. If root runs
+ * with the HOME of another user, a link there would let that user choose where root creates files.
  */
 function unsafe(folder: string): string | undefined {
   let above = dirname(folder)

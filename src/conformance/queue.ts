@@ -247,7 +247,7 @@ export interface Line {
 
 /**
  * A name that is held and has `count` waiters, alternately of two clients. The first is of `clients[0]`. `roundTrips`: of
- * the waiters; what the store measures for those that have none here.
+ * the waiters, in order. The store measures those that are missing.
  */
 export async function queueOf(
   space: Space,

@@ -6,7 +6,7 @@ import type { Watch } from './client.ts'
 import { followUntilHeld, queueOf } from './queue.ts'
 import { inTime, sleep, until } from './timing.ts'
 
-/** What waiters are told of releases, and what that grants. */
+/** Notifications of waiters. They grant nothing. */
 export const wakeCases: Case[] = casesOf(
   { needs: ['queue', 'watch'] },
   {
@@ -106,12 +106,10 @@ export const wakeCases: Case[] = casesOf(
         await clients[1].hold(next)
         const since = performance.now()
         let answer = await clients[0].isRefused(waiter)
-        for (
-          ;
-          !answer.kept && performance.now() < since + 1.5 * waiter.ttl;
-          answer = await clients[0].isRefused(waiter)
-        )
+        while (!answer.kept && performance.now() < since + 1.5 * waiter.ttl) {
           await sleep(answer.retryAfter)
+          answer = await clients[0].isRefused(waiter)
+        }
         if (answer.kept) await sleep(1.5 * waiter.ttl)
         const { wakes } = watch
         await clients[1].release(next)

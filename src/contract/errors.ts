@@ -162,7 +162,7 @@ export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
   }
 } as unknown as LeaseErrorClass
 
-/** Also printable in each line, because servers may answer with anything. */
+/** Clips a message, and makes each of its lines printable: a server may answer with any text. */
 function clipped(message: string): string {
   const start = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message
   return start.split('\n').map(printable).join('\n')

@@ -55,8 +55,8 @@ export interface LeaseEvents {
     readonly ahead: number | undefined
   }
   /**
-   * A claim has waited at least one ttl for a name that the same process holds. If the call runs inside the work that holds
-   * `lease`, it waits forever: leases are not re-entrant. Emitted once per claim.
+   * A claim has waited at least one ttl for a name that the same process holds. If the call runs inside the work that
+   * holds `lease`, it waits forever: leases are not re-entrant. Emitted once per claim.
    */
   self_wait: {
     /** The name. */

@@ -29,8 +29,7 @@ export declare class Lease implements AsyncDisposable {
    * `assertHeld()` check the clock and abort it at once.
    *
    * The reason is a `LeaseError`: `LEASE_LOST`, `MAX_HOLD`, or `CLOSED` at `close()`. In `using` it also aborts with the
-   * caller's own signal. It does not abort at `release()`. Its listeners run in the async context that
-   * first read it.
+   * caller's own signal. It does not abort at `release()`. Listeners run in the async context in which it was first read.
    */
   get signal(): AbortSignal
   /** Milliseconds until the lease is over unless it is renewed; 0 when it is lost or released. */

@@ -49,7 +49,7 @@ export function recordToJSON(record: LeaseRecord): Record<string, unknown> {
   return { ...record, token: record.token?.toString() }
 }
 
-/** Another program may have written more, and anything. */
+/** Another program may have written a longer text, and any characters. */
 function clipped(written: string): string {
   const text = printable(written)
   if (Buffer.byteLength(text) <= LONGEST_TEXT) return text

@@ -46,18 +46,17 @@
  *     queue. Neither a renewal nor an `acquire` that arrives later brings back the old note.
  *
  * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order, those behind ten that let
- *     their grace periods pass as they ask. A claim that does not
- *     queue never overtakes. A waiter keeps its position if it asks by its `retryAfter`, or if it is `kept`. A
- *     waiter that is not kept and stops asking, or whose process stops, delays the next one by at most its grace period,
- *     and its entry lapses. The grace period is `TURN` (100 ms) and the round trip of the waiter, of which 1 s counts:
- *     otherwise near waiters would take the name while one that is far away is still asking. So a dead one costs up to
- *     1.1 s. Behind the first ten it is `SHORT_TURN` (2 ms), near or far.
+ *     their grace periods pass as they ask. A claim that does not queue never overtakes. A waiter keeps its position if it
+ *     asks by its `retryAfter`, or if it is `kept`. A waiter that is not kept and stops asking, or whose process stops,
+ *     delays the next one by at most its grace period, and its entry lapses. The grace period is `TURN` (100 ms) plus the
+ *     round trip of the waiter, at most 1.1 s. Without the round trip, near waiters would take the name while one that is
+ *     far away is still asking. Behind the first ten waiters it is `SHORT_TURN` (2 ms), near or far.
  *
  * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken. The
  *     next waiter is woken early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake
- *     is a hint and grants nothing: a waiter holds only once its own `acquire` was answered so. A lost wake costs only
- *     time, and a superfluous one costs a request. A kept waiter (R15) is also woken when the lease may have ended and its
- *     grace period begins, when its position is lost, and when the store cannot be asked.
+ *     is a hint and grants nothing: a waiter holds only once the answer to its own `acquire` is a grant. A lost wake costs
+ *     only time, and a superfluous one costs a request. A kept waiter (R15) is also woken when the lease may have ended and
+ *     its grace period begins, when its position is lost, and when the store cannot be asked.
  *
  * R10. `break` takes the name from its holder, leaves the queue as it is, and answers a token above the old holder's and
  *      below the next one's. With `token` it ends only the lease that has this token. `undefined`: nobody held, or not with
@@ -85,8 +84,8 @@
  *
  * R15. No waiter is forgotten. A claim that queues and got a busy answer asks by itself, by its `retryAfter`, or it is
  *      `kept`: from `watch` until `signal` aborts, the store asks for it at least once in every third of its ttl, or of 1 s
- *      if that is longer. Nothing but the end of the watch ends that: no wake, no lost answer, no request that was given
- *      up, and no grant that was not accepted. The core asks for a kept waiter as well, every 5 min.
+ *      if that is longer. Only the end of the watch ends that. A wake does not, nor a lost answer, a request that was given
+ *      up, or a grant that was not accepted. The core also asks for a kept waiter, every 5 min.
  */
 
 /**
@@ -105,7 +104,7 @@ export interface Claim {
   readonly note: string
   /** May the claim join the queue? If not, a busy answer leaves nothing behind. */
   readonly queue: boolean
-  /** Milliseconds that its requests take to the server and back (R8). @default what the store measures */
+  /** The round trip of its requests in milliseconds (R8). @default what the store measures */
   readonly roundTrip?: number | undefined
   /** The token it was granted, once it holds. A store of several servers uses it to restore what one of them lost. */
   readonly token?: bigint | undefined

@@ -98,13 +98,13 @@ export const TURN = 100
 /** Grace period of each waiter behind the first ten: a process may die with hundreds. */
 export const SHORT_TURN = 2
 
-/** How many waiters at the head of a queue have the long grace period, and their round trip in addition. */
+/** The number of waiters at the head of a queue whose grace period is `TURN` plus their round trip. */
 export const LONG_TURNS = 10
 
 /** What the longer grace periods of the first ten add. */
 export const FIRST_TURNS: number = LONG_TURNS * (TURN - SHORT_TURN)
 
-/** The most milliseconds that a round trip adds to a grace period: a dead waiter must not block others for longer. */
+/** The most milliseconds that a round trip adds to a grace period. A dead waiter blocks the others for as long. */
 export const LONGEST_ROUND_TRIP = 1_000
 
 /** What a round trip of `ms` adds to the grace period of a waiter, in whole milliseconds. */
@@ -112,7 +112,7 @@ export function roundTripOf(ms: number = 0): number {
   return Math.min(Math.floor(ms), LONGEST_ROUND_TRIP)
 }
 
-/** Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead of it without round trips. */
+/** Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead. Their round trips come on top. */
 export function turnAfter(ahead: number): number {
   return Math.min(ahead * TURN, FIRST_TURNS + ahead * SHORT_TURN)
 }

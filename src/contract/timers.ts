@@ -15,8 +15,9 @@ interface Timer {
 }
 
 /**
- * Timers of this process. Timers of equal duration share one timer of Node, which is not cleared when they are. All fire in the root context. Most
- * timers are for requests and are cancelled soon, and to set and clear a timer of Node costs 5 us in a cold event loop.
+ * Timers of this process. All fire in the root context. Timers of equal duration share one timer of Node, which is not
+ * cleared when they are: most timers are for requests and are cancelled soon, and to set and clear a timer of Node costs
+ * 5 us in a cold event loop.
  */
 export class Timers {
   #queues = new Map<number, TimerQueue>()

@@ -21,14 +21,14 @@ const SHORTEST_PAUSE = 10
 const LONGEST_SLEEP = 5_000
 
 /**
- * Milliseconds that the first request gets if `wait` is as long. A connection that is dead is not replaced sooner, and a
- * store far away answers within them.
+ * Milliseconds that the first request gets if `wait` is at least as long. A dead connection is not replaced sooner, and a
+ * store far away answers by then.
  */
 const LEAST_FIRST = 1_000
 
 /**
- * Milliseconds: of one that is kept, in case its store is wrong (R15). 10,000 waiters of a process send 33 requests a second
- * for it.
+ * The longest sleep in milliseconds of a waiter that is kept, in case its store has forgotten it (R15). 10,000 waiters of a
+ * process send 33 requests a second for that.
  */
 const LONGEST_KEPT = 300_000
 
@@ -61,7 +61,7 @@ export interface Acquired {
 /**
  * Acquires the name of a claim. It ends when the claim holds, when `wait` ms are over, and at `cancel`. Then what the
  * claim may have left at the store is withdrawn in the background. A store that does not answer is retried for
- * `patience` ms; with `wait` 0 it gets two requests, of at most as many together.
+ * `patience` ms. With `wait` 0 it gets two requests, which together take at most `patience` ms.
  */
 export class Acquisition {
   /** May the store know the claim? */
@@ -80,7 +80,7 @@ export class Acquisition {
   #silentSince = 0
   #requests = 0
   #failures = 0
-  /** Why: the last failure since then, other than the silence of a request that `wait` has cut short. */
+  /** The last failure since then. A request that `wait` has cut short does not count. */
   #reason: LeaseError | undefined
   /** When to send the next request. */
   #askAt = 0
@@ -148,7 +148,7 @@ export class Acquisition {
     return Math.min(most, Math.max(total * FIRST_TRY, least && Math.min(Math.max(left, least), LEAST_FIRST)))
   }
 
-  /** Milliseconds. With `wait` 0 also for both requests of a try. */
+  /** Milliseconds for one request. With `wait` 0, for both requests together. */
   get #mostPerRequest(): number {
     const most = requestLimit(this.#claim.ttl, this.#core.store.guarantees?.acquireShare)
     return this.#wait > 0 ? most : Math.min(most, LONGEST_TRY, this.#patience)
@@ -211,7 +211,7 @@ export class Acquisition {
       this.#silentSince = sent
       this.#reason = undefined
     }
-    // Perhaps this process had not even sent it.
+    // This process may not have sent it yet.
     const isCutShort = this.#wait > 0 && limit < this.#mostPerRequest && now >= sent + limit
     if (!isCutShort || error.code !== 'OUTCOME_UNKNOWN') this.#reason = error
     this.#silentSince += Math.max(now - sent - limit, 0)

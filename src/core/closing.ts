@@ -8,10 +8,10 @@ import type { HeldLease } from './held-lease.ts'
 /** Milliseconds between checks for self-waits. One timer serves all calls: 10,000 with one each take 0.6 % of a processor. */
 const CHECK_EVERY = 2_000
 
-/** What one `Locks` of this process holds. */
+/** The leases that one `Locks` holds. */
 type Leases = List<HeldLease>
 
-/** Of all `Locks` of this process: a module that is loaded again makes others, and waits for what the old ones hold. */
+/** Of every `Locks` of this process. A module that is loaded again makes new ones, and may wait for a lease of the old ones. */
 const allLeases = new Set<WeakRef<Leases>>()
 const forgotten = new FinalizationRegistry<WeakRef<Leases>>(leases => allLeases.delete(leases))
 
@@ -42,7 +42,7 @@ export class Closing {
   #stopWatching: (() => void) | undefined
   readonly #controller = new AbortController()
 
-  /** `isSimulated`: other locks of this process are of other processes. */
+  /** `isSimulated`: the other `Locks` of this process stand for other processes. */
   constructor(clock: Clock, leases: List<HeldLease>, isSimulated = false) {
     this.#clock = clock
     this.#leases = leases
@@ -138,7 +138,7 @@ export class Closing {
   }
 }
 
-/** Names the lease: a call that nobody awaits rejects with this. */
+/** It names the lease, because a call that nobody awaits rejects with it. */
 function closedWhileHeld(name: string): LeaseError {
   return new LeaseError('CLOSED', `these locks were closed while ${JSON.stringify(name)} was held`, { lease: name })
 }

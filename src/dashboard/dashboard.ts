@@ -47,7 +47,7 @@ const LONGEST_STREAM = 60_000
 /** Milliseconds after the end of a stream in which a viewer must have read the rest. Then its connection is cut. */
 const GRACE = 1_000
 
-/** A host, and a port. Anything else in the header would become part of the path or the query of the URL. */
+/** A host and a port. Anything else in the header would become part of the path or the query of the URL. */
 const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i
 
 const HEADERS = guarded(SOURCES)
@@ -204,7 +204,7 @@ class Board implements Dashboard {
           this.#streams.delete(end)
           signal.removeEventListener('abort', end)
           try {
-            // What a viewer has not read by now, it does not read.
+            // A viewer that is behind by now does not read.
             if ((controller.desiredSize ?? 1) > 0) controller.close()
             else controller.error(new Error('the viewer does not read'))
           } catch {

@@ -1,8 +1,8 @@
 /** The body of a `Response`. */
 export interface AnswerBody {
-  /** Is read in parts, so that only the limit is kept. */
+  /** Read in parts, so that no more than the limit is in memory. */
   readonly body?: ReadableStream<Uint8Array> | null
-  /** Is called without `body`. */
+  /** Used if there is no `body`. */
   arrayBuffer(): Promise<ArrayBuffer>
 }
 
@@ -23,7 +23,7 @@ export async function bytesOf(answer: AnswerBody, limit: number): Promise<Uint8A
     length += value.length
     parts.push(value)
     if (length <= limit) continue
-    reader.cancel().catch(() => {}) // not awaited: that of a clone waits for the other one
+    reader.cancel().catch(() => {}) // not awaited: a clone waits for the cancellation of the other one
     throw tooLong
   }
   return new Uint8Array(Buffer.concat(parts))

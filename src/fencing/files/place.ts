@@ -97,7 +97,7 @@ function realFile(path: string): string {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code !== 'ENOENT') throw invalid(`the marks ${show(path)} cannot be used: give another path (${message})`)
-    return there // a link to a missing file is refused: who made it would choose where the database is created
+    return there // a link to a missing file is refused: whoever made it would choose where the database is created
   }
 }
 
@@ -110,8 +110,8 @@ function realFolder(folder: string): string {
 }
 
 /**
- * The new file belongs to the writer. With the bits of set-user-id, or as readable or writable as another user made it,
- * it would give that user the rights of the writer.
+ * The mode of the new file, which belongs to the writer. With a set-user-id bit, or with permissions that another user
+ * chose, it would give that user the rights of the writer.
  */
 function modeFor({ mode, uid }: BigIntStats): number {
   const isForeign = process.geteuid !== undefined && Number(uid) !== process.geteuid()

@@ -17,8 +17,8 @@ export type FileData = string | Uint8Array | AsyncIterable<string | Uint8Array>
 
 /**
  * Replaces a file of this machine with `data`, unless a newer holder has written it. Readers never see a partial file.
- * Once this call has begun, no older holder can replace the file. The permissions of the file do
- * not change, except that a file of another user is replaced by one with mode 0600.
+ * Once this call has begun, no older holder can replace the file. The permissions of the file do not change, except that a
+ * file of another user is replaced by one with mode 0600.
  *
  * It raises the mark, writes and syncs a temporary file in the same folder, and renames it while no other process can
  * raise the mark. A process that is paused while it raises a mark or renames blocks all other writers of these marks.
@@ -93,7 +93,7 @@ function remove(path: string): void {
   try {
     rmSync(path, { force: true })
   } catch {
-    // It is refused either way.
+    // Its writer is refused anyway.
   }
 }
 

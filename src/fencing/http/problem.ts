@@ -76,7 +76,7 @@ export interface AnsweredResponse {
 
 /**
  * Rejects `STALE_TOKEN` with both tokens if the response is a refusal of this module's middleware. Resolves for any other
- * response, including another 412, and leaves its body unread. Rejects a refusal that is no JSON, or above 64 KB.
+ * response, including another 412, and leaves its body unread. Rejects a refusal that is not JSON, or is longer than 64 KB.
  */
 export async function throwIfStale(response: AnsweredResponse): Promise<void> {
   if (response.status !== 412 || !response.headers.get('content-type')?.startsWith(PROBLEM)) return

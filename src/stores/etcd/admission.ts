@@ -8,7 +8,7 @@ const AT_ONCE = 16
  */
 export class Admission {
   #free = AT_ONCE
-  /** By id. Between two calls a claim keeps its place, and is passed over. */
+  /** By id, in order. Between two calls a claim keeps its position, but is not admitted. */
   readonly #waiting = new Map<string, (() => void) | undefined>()
 
   /**

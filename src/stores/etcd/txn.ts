@@ -95,7 +95,10 @@ export function madeAt(key: string, create_revision: string): object {
   return { key, target: 'CREATE', result: 'EQUAL', create_revision }
 }
 
-/** Joins the queue with the `roundTrip` of this process, and reads the holder and the length of the queue. Fails if the claim is in the queue, or holds. */
+/**
+ * Joins the queue with the `roundTrip` of this process, and reads the holder and the length of the queue. Fails if the claim
+ * is in the queue, or holds.
+ */
 export function join(keys: Keys, claim: Claim, lease: string, roundTrip: number): object {
   const { name, id } = claim
   const [held, place] = [keys.held(name), keys.place(name, id)]

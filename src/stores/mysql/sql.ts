@@ -39,19 +39,19 @@ function values(columns: readonly string[], rows: readonly (readonly (string | n
 /** Does a server refuse writes? `read_only` is a number, and a word such as `NO_LOCK` since MariaDB 12. */
 export const readOnlyOf = (setting = '@@global.read_only'): string => `${setting} not in ('0', 'OFF')`
 
-/** Of which names the queues are read, and the places of which claims are read wherever they are. */
+/** The queues to read. */
 export interface Line {
   readonly names: readonly string[]
-  /** `undefined`: all places are read. */
+  /** Ids of claims whose positions are read wherever they are. `undefined`: all positions are read. */
   readonly own: readonly string[] | undefined
 }
 
-/** The places of a queue that are read, the first of those who wait. Behind so many, the number does not matter. */
+/** The number of positions that are read, from the head of a queue. Behind them the exact number does not matter. */
 const MOST_PLACES = 1_000
 
 /**
- * The rows of some names, as one snapshot, and the server's time. The row without a name has the last deleted token. What
- * only the holder does needs no queue, which may be long.
+ * The rows of some names, as one snapshot, and the server's time. The row without a name has the last deleted token.
+ * Requests of holders need no queue, which may be long.
  */
 export async function read(
   connection: MysqlConnection,

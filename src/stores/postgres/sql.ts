@@ -69,7 +69,7 @@ export function turnAfter(ahead: string): string {
   return ms(`least(${ahead} * ${TURN}, ${FIRST_TURNS} + ${ahead} * ${SHORT_TURN})`)
 }
 
-/** The milliseconds by which this is later, because of the round trips of those waiters of `line` that are ahead. */
+/** The milliseconds that the round trips of the waiters `ahead` in `line` add to their grace periods. */
 export function roundTrips(line: string, ahead: string): string {
   return `(select coalesce(sum(round_trip), 0) from (
     select w.round_trip from ${line} w where ${ahead} order by w.seq limit ${LONG_TURNS}

@@ -38,7 +38,7 @@ import { askFor } from './selection.ts'
 /** Milliseconds after which a waiter asks again if it has no position yet because its row was locked. */
 const LOCKED = 10
 
-/** In place of a round trip that the connection knows. */
+/** Stands for the round trip that the connection has measured. */
 const UNKNOWN = -1
 
 /** The largest number of waiters that one request keeps. It takes PostgreSQL 10 to 50 ms, and renewals wait for it. */

@@ -10,7 +10,7 @@ interface Options {
   readonly tls?: ConnectionOptions | undefined
 }
 
-/** The option `Connector` of ioredis and iovalkey: connects as their own does, but looks names up by `lookup`. */
+/** The option `Connector` of ioredis and iovalkey: connects as the default one does, but resolves names by `lookup`. */
 export class Connector {
   connecting = false
   firstError: Error | undefined

@@ -82,7 +82,7 @@ const SAFE = {
   stringNumbers: false,
   readOnly: false,
   monitor: false,
-  // Of a set of Sentinel: leases are written.
+  // Through Sentinel: leases are written.
   role: 'master',
 }
 
@@ -116,7 +116,7 @@ function single(client: Single): RedisDriver {
         forgetArguments(own)
         return open({ own, signal, ends: ['close'], masters: () => [own] })
       }
-      // It would ask them in the same order each time, and wait for the answer of the first.
+      // Otherwise each attempt would ask them in the same order, and wait for the answer of the first.
       const askOne = async (sentinel: { host?: string }): Promise<Wire> => {
         await lookedUp(sentinel.host)
         return connect({
@@ -136,7 +136,7 @@ function single(client: Single): RedisDriver {
   }
 }
 
-/** It connects to what this returns, so our `lookup` is used for the master. */
+/** ioredis connects to what this returns, so it uses our `lookup` for the master too. */
 function withLookup(natMap?: NatMap | null): (key: string) => object {
   return key => {
     const end = key.lastIndexOf(':')
@@ -200,7 +200,7 @@ function cluster(client: Cluster): RedisDriver {
   }
 }
 
-/** As the client calls `dns.lookup`. */
+/** Takes what ioredis passes to `dns.lookup`. */
 function lookUpOne(host: string, callback: (error: Error | null, address: string) => void): void {
   lookup(host, {}, (error, address) => callback(error, String(address)))
 }

@@ -125,7 +125,7 @@ function sentinel(client: Client): RedisDriver {
     canListen: true,
     reconnects: true,
     open: signal =>
-      // It would ask them in the same order each time, and wait for the answer of the first.
+      // Otherwise each attempt would ask them in the same order, and wait for the answer of the first.
       turns.take(async node => {
         const ended = new AbortController()
         const sockets = AbortSignal.any([signal, ended.signal])

@@ -101,7 +101,7 @@ local function endOf(ttl)
   return ends
 end
 
--- Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead of it without round trips.
+-- Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead. Their round trips come on top.
 local function turnAfter(ahead) return math.min(ahead * TURN, ${FIRST_TURNS} + ahead * ${SHORT_TURN}) end
 
 -- The values that this call has read and not written since. False: there is none. GET refuses a key of another type, which

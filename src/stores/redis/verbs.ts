@@ -55,7 +55,7 @@ local function acquire(key, id, ttl, life, queues, details)
   local value = get(key)
   local held, ends, line, token, granted, start = parse(key, value)
   local own = held and isOf(id, value, start)
-  -- What answers that it is held needs no other key. In a slot that moves, only the keys that are on this node can be read.
+  -- To answer that the name is held takes no other key. In a slot that moves, only the keys on this node can be read.
   if not own and not (held and queues == '0') and call('GET', key .. ':gone:' .. id) then return 'x' end
   if own then
     -- A stale copy of the request must not shorten what a renewal has extended since.
@@ -244,7 +244,7 @@ local function inspect(key, _, _, _, _, after)
   return found
 end
 
--- The round trip of its process is another by now. Only those of the first waiters count.
+-- Updates the round trip of a waiter. Only those of the first waiters count.
 local function measure(key, id)
   local before, roundTrip, after = match(call('HGET', key .. ':waiter', id) or '', '^([^ ]+ [^ ]+ )(%d+)( .*)$')
   if before and roundTrip ~= ROUND_TRIP then call('HSET', key .. ':waiter', id, before .. ROUND_TRIP .. after) end

@@ -98,7 +98,7 @@ export class BatchedRequests<Opened extends Connection, Own extends BatchedReque
   }
 }
 
-/** Half of the milliseconds until the first of them is stale: the caller may ask again in the rest. `undefined`: none ever is. */
+/** Half of the milliseconds until the first is stale: the caller may ask again in the rest. `undefined`: none ever is. */
 function patienceOf(requests: readonly BatchedRequest[]): number | undefined {
   let first: number | undefined
   for (const { until } of requests) if (until !== undefined) first = Math.min(until, first ?? until)

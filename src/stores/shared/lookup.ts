@@ -27,7 +27,7 @@ export const lookup: LookupFunction = (host, { all, family }, callback) => {
   addressesOf(host).then(answer, error => callback(error, ''))
 }
 
-/** For clients that take no `lookup`: resolves when a look-up of the host has just succeeded, and rejects as it does. */
+/** For clients that take no `lookup`: resolves once a look-up of the host has succeeded. Rejects as the look-up does. */
 export async function lookedUp(host: string = 'localhost'): Promise<void> {
   await addressesOf(host)
 }
@@ -48,7 +48,7 @@ function addressesOf(host: string): Promise<LookupAddress[]> {
   return addresses
 }
 
-/** Soon after the last attempt another address may come first, because the first may accept connections and then hang. */
+/** If the host was looked up a short time ago, another address may come first: the first may accept connections and hang. */
 function inTurn(host: string, addresses: LookupAddress[]): LookupAddress[] {
   const now = performance.now()
   const isAgain = now - (given.get(host) ?? Number.NEGATIVE_INFINITY) < LONGEST_REQUEST

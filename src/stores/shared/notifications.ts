@@ -70,7 +70,7 @@ export class Notifications {
   }
 
   /**
-   * To be called once requests go over another connection, because the one before was given up. The address may lead to
+   * Requests go over another connection now, because the one before was given up. The address may lead to
    * another server since then, and the one of this subscription may never end it: a master that became a replica, or a
    * machine that hangs. So it subscribes anew.
    */

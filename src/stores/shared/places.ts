@@ -65,7 +65,7 @@ export class Places {
     this.#entered.set(gate.name, gate.id)
   }
 
-  /** The claim is withdrawn, or ended by its grant. Returns whether it is watched, so that it may hold nothing. */
+  /** The claim is withdrawn, or ended by its grant. Returns whether it is watched: then it probably holds nothing. */
   left(name: string, id: string): boolean {
     this.#leave(name, id)
     return this.#queues.get(name)?.has(id) === true

@@ -5,7 +5,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import { accessProblem } from './failure.ts'
 import { isMountPoint, riskyFileSystem } from './mounts.ts'
 
-/** For the option of this name. */
+/** The option `allowSharedFolder`. */
 export interface SharedFolder {
   /**
    * Accept a file on FUSE, 9p, virtiofs or the like, such as a folder of the host of a virtual machine. Only if all

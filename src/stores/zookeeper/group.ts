@@ -333,7 +333,7 @@ function unlessRefused(error: unknown): void {
   if (!isRefused(error)) throw error
 }
 
-/** Of a waiter that is woken: it reads the queue, and then takes the name. */
+/** The round trip of a waiter in ms. After a notification it reads the queue, and then takes the name: two requests. */
 function roundTripOn(connection: Connection, { roundTrip = 2 * connection.roundTrip }: Claim): number {
   return roundTripOf(roundTrip)
 }

@@ -58,7 +58,7 @@ export class Parents {
     await unlessThere(this.#send(connection, createContainer(this.#paths.name(name), this.#acl)))
   }
 
-  /** Above the chroot other users may create theirs, whoever comes first. */
+  /** Above the chroot other users may create nodes, whichever user created the folder. */
   #aclOf(folder: string): Acl | readonly Acl[] {
     return this.#paths.shared.includes(folder) ? [this.#acl, OTHERS] : this.#acl
   }

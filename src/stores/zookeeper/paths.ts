@@ -5,7 +5,7 @@ import { checkPrefix } from '../shared/options.ts'
 export class Paths {
   /** The parents of the names, the outermost first. */
   readonly folders: readonly string[]
-  /** Those of them above the chroot, in which other applications may have theirs. */
+  /** Those of them above the chroot, in which other applications may have nodes. */
   readonly shared: readonly string[]
   readonly root: string
 

@@ -27,6 +27,7 @@ const LISTED: readonly Listed[] = [
   ['`election.observe`', 'src/recipes/observe.ts', 'ObserveOptions'],
   ['Every store', 'src/stores/shared/shortest-ttl.ts', 'ShortestTtl'],
   ['`sqlite`', 'src/stores/sqlite/index.ts', 'SqliteOptions'],
+  ['`sqlite`, `fencedWrite` and `fileMarks`', 'src/stores/sqlite/path.ts', 'SharedFolder'],
   ['`memory`', 'src/stores/memory/index.ts', 'MemoryOptions'],
   ['`redis`', 'src/stores/redis/index.ts', 'RedisOptions'],
   ['`redlock`', 'src/stores/redlock/index.ts', 'RedlockOptions'],

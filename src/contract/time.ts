@@ -76,8 +76,8 @@ export const LAST_REQUEST = 50
 export const LONGEST_TRY = 2_000
 
 /**
- * The share of a call that its first request gets, and of a try that each request of a release gets. A connection that is
- * dead is replaced before that, and the next request goes over the new one.
+ * The share of the time of a call that its first request gets, and of a try that each request of a release gets. By then a
+ * dead connection has been replaced, and the next request goes over the new one.
  */
 export const FIRST_TRY = 0.7
 

@@ -114,7 +114,8 @@ export const ENGINES: readonly Engine[] = [
 export function engineOf(url: string): Engine {
   if (typeof url !== 'string')
     throw invalid(`the store must be a URL in a string, such as sqlite:leases.db, not ${typeof url}`)
-  if (url !== url.trim()) throw invalid('the URL of the store begins or ends with white space: remove it')
+  if (/^[\s"']|[\s"']$/.test(url))
+    throw invalid('the URL of the store begins or ends with white space or a quotation mark: remove it')
   const engine = engineAt(url)
   if (engine) {
     checkPorts(url)

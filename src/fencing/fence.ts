@@ -122,6 +122,7 @@ function checkEpoch(epoch: unknown): void {
 export function presentedBy(holder: Holder, { resource, epoch = 0 }: FenceOptions): Presented {
   if (typeof holder !== 'object' || holder === null)
     throw invalid(`a fence needs a lease or its { name, token }, not ${show(holder)}`)
+  if ('then' in holder) throw invalid('a fence needs a lease, not a promise: await it')
   if ('leases' in holder) throw invalid('this fence takes one lease, not a set: pass one of set.leases')
   const slots = slotsOf(holder)
   if (slots.length > 1)

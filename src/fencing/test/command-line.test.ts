@@ -89,7 +89,7 @@ describe('the marks', () => {
     await marks.raise('cli orders', { epoch: 3, token: 5n })
     const listed = await holdfast(['fence', 'ls', 'cli', '--url', url])
     const rows = [
-      /^RESOURCE {6}EPOCH {2}TOKEN/,
+      /^RESOURCE {6}EPOCH {2}TOKEN.* UPDATED *$/,
       /^cli invoices {2}0 {6}9007199254740992 {2}20\d\d-/,
       /^cli orders {4}3 {6}5 /,
     ]

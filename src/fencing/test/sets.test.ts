@@ -117,6 +117,7 @@ test('a fence of one resource refuses a set, and so does one that takes a single
   expect(() => postgresFence(pool, { resource: 'r' }).statement(set)).toThrow(/make a fence without resource/)
   expect(postgresFence(pool, { resource: 'r' }).statement({ leases: [holder('a', 1)] })).toContain("'r'")
   expect(() => fenceHeaders(set as never)).toThrow(/takes one lease, not a set/)
+  expect(() => fenceHeaders(Promise.resolve(holder('a', 1)) as never)).toThrow(/a lease, not a promise: await it/)
   await pool.end()
 })
 

@@ -116,7 +116,7 @@ function checkClients(clients: readonly RedisClient[]): void {
     throw invalid(`redlock needs an array of clients, one for each server, not ${show(clients)}`)
   if (clients.length < 2)
     throw invalid(
-      `redlock was given ${clients.length} client${clients.length === 1 ? ': use redis(client) for one server' : 's'}; ` +
+      `redlock was given ${clients.length} client${clients.length === 1 ? ': use redis(client) for one server, or redis:// in a URL' : 's'}; ` +
         'a majority needs independent servers, best three or five',
     )
   if (new Set(clients).size < clients.length)

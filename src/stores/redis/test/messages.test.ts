@@ -167,7 +167,7 @@ test('rejects requests to a server that accepts connections but does not respond
       const silent = storeOf(client)
       expect(await failureOf(acquire(silent, claimOf('a')))).toMatchObject({
         code: 'STORE_UNAVAILABLE',
-        message: 'Redis cannot be reached: not connected within 5000 ms',
+        message: 'Redis cannot be reached: not connected within 5000 ms: check its address, and that it runs',
       })
       const second = failureOf(acquire(silent, claimOf('a')))
       await sleep(10)

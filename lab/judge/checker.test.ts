@@ -232,8 +232,8 @@ describe('waiting', () => {
   test('a run with few releases in calm times, or without takeovers, proves nothing', () => {
     const lacks = (promise: PromiseName, ...events: readonly Event[]): readonly string[] | undefined =>
       verdict(...events).rows.find(each => each.promise === promise)?.missing
-    expect(lacks('waiting', opened('pushed'), ...handovers(9, 0))?.[0]).toMatch(/^9 releases .* at least 10 are needed/)
-    expect(lacks('waiting', opened('pushed'), ...handovers(10, 0))).toEqual([])
+    expect(lacks('waiting', opened('pushed'), ...handovers(4, 0))?.[0]).toMatch(/^4 releases .* at least 5 are needed/)
+    expect(lacks('waiting', opened('pushed'), ...handovers(5, 0))).toEqual([])
     expect(lacks('waiting', opened('polled'), ...handovers(1, 0))).toEqual([])
     expect(lacks('faults', event('fault', 1, { what: 'cut', target: 'it' }), ...handovers(30, 0))).toEqual([
       '0 takeovers, at least 3 are needed',

@@ -40,7 +40,7 @@ export const LEAST: Least = {
   takeovers: 3,
   losses: 3,
   followed: 2,
-  handovers: 10,
+  handovers: 5,
   accepted: 50,
   rejected: 1,
 }

@@ -1,9 +1,6 @@
 import { FAULTS } from '../faults/fault.ts'
 import { between, type Random, seeded, shuffled } from '../faults/random.ts'
 
-/** How long a run is calm at its end, in ttls, after the last fault. A fault may last for two. */
-const LAST = 6
-
 /** A planned fault. */
 export interface Planned {
   /** Milliseconds after the start of the faults. */
@@ -24,22 +21,20 @@ export interface PlanOptions {
   readonly ttl: number
   /** How long an unresponsive holder keeps a name, in milliseconds. Faults of servers need not last so long. @default the ttl */
   readonly lasts?: number | undefined
-  /** How long a name may be free after the last fault, in milliseconds. Then times are calm. @default 0 */
+  /** How long a name may be free after the last fault, in milliseconds. @default 0 */
   readonly calm?: number | undefined
 }
 
 /**
  * Plans the faults of a run: the same plan for the same options. Each fault comes once before any comes again, but clients
- * are paused and killed more often. The end has no faults, so that all are repaired by then: in a long run it is calm for
- * some ttls, but no more than half of the run.
+ * are paused and killed more often. The end has no faults, so that all are repaired by then.
  */
 export function planOf({ seed, faults, duration, ttl, lasts = ttl, calm = 0 }: PlanOptions): Planned[] {
   const random = seeded(seed)
   const planned: Planned[] = []
   let deck: string[] = []
   if (faults.length === 0) return planned
-  const end = duration - Math.max(2 * ttl, Math.min(duration / 2, calm + LAST * ttl))
-  for (let at = 0.5 * ttl; at < end; at += between(random, 0.2, 1) * ttl) {
+  for (let at = 0.5 * ttl; at < duration - 2 * ttl; at += between(random, 0.2, 1) * ttl) {
     if (deck.length === 0) deck = deal(random, faults)
     const fault = deck.pop() as string
     const group = FAULTS[fault]?.group

@@ -17,6 +17,9 @@ import { planOf } from './plan.ts'
 import type { ResourceTask } from './resource-process.ts'
 import { recordStalls } from './stalls.ts'
 
+/** For how many ttls a run goes on in calm times. */
+const CALM_END = 4
+
 export interface RunOptions {
   readonly engine: Engine
   readonly seed: number
@@ -86,6 +89,7 @@ class Run {
     const { engine, seed, duration, ttl } = this.#options
     const port = await this.#startResource()
     const { endpoints, endsWithConnection } = engine
+    const calm = ttl + engine.bound.election
     const choose = this.#choose
     const starting = Network.start({ clients: this.#options.clients, endpoints, endsWithConnection, ttl, choose })
     const network = this.#owned.add(await starting, started => started[Symbol.asyncDispose]())
@@ -113,12 +117,11 @@ class Run {
     await sleep(engine.warmUp ?? 0, this.#stop)
 
     const injector = this.#owned.add(new Injector(possible, this.#history, this.#failed), each => each.end())
-    const injecting = injector.run(
-      planOf({ seed, faults, duration, ttl, lasts: engine.lasts, calm: ttl + engine.bound.election }),
-    )
+    const injecting = injector.run(planOf({ seed, faults, duration, ttl, lasts: engine.lasts, calm }))
     await sleep(duration, this.#stop)
     await injector.end()
     await injecting
+    await sleep(calm + CALM_END * ttl, this.#stop)
     await Promise.all(clients.map(client => client.stop()))
     if (this.#failure) throw this.#failure
     this.#history.write('ended', {})

@@ -54,8 +54,9 @@ async function start(
             await promote(next, server)
             ;[old, server] = [server, next]
             address.port = next.port
+            await wait(Math.max(length, ttl))
+            // Requests have moved by now. Nobody may depend on it.
             if (random() < 0.5) await old.pause()
-            await wait(length)
           }),
         ),
       }),

@@ -38,8 +38,9 @@ export async function startRedisAlone({ ttl, clocks }: EngineOptions): Promise<E
           await next.call('CONFIG', 'REWRITE') // or it would be a replica after a restart
           ;[old, server] = [server, next]
           address.port = next.port
+          await wait(Math.max(length, ttl))
+          // Requests have moved by now. Nobody may depend on it.
           if (random() < 0.5) await old.pause()
-          await wait(length)
         }),
       ),
       // The clock never jumps back: with a forgotten counter that is a known violation, see the guarantees.

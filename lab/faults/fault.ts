@@ -46,7 +46,7 @@ export const FAULTS: Readonly<Record<string, { readonly group: FaultGroup; reado
   'majority-clock': { group: 'clock', what: 'the clocks of most servers jump forward at once' },
   switchover: {
     group: 'server',
-    what: 'a replica takes over behind the same address; the old server stays up or hangs',
+    what: 'a replica takes over behind the same address; the old server stays up, or hangs later',
   },
   failover: { group: 'server', what: 'the master is killed and its replica takes over' },
   'stale-failover': { group: 'server', what: 'a replica takes over that missed the last writes' },

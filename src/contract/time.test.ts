@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { margin, requestLimit, systemClock, turnAfter, turnsWithin } from './time.ts'
+import { margin, requestLimit, roundTripOf, systemClock, turnAfter, turnsWithin } from './time.ts'
 import { LONGEST_DELAY } from './timers.ts'
 
 test.each([
@@ -178,4 +178,10 @@ test('the first ten waiters have full grace periods, and those behind short ones
     expect(turnsWithin(turnAfter(ahead))).toBe(ahead + 1)
     expect(turnsWithin(turnAfter(ahead) - 1)).toBe(ahead)
   }
+})
+
+test('a round trip adds whole milliseconds to a grace period, up to a second; what is no duration adds none', () => {
+  expect([240.7, 5_000, Number.POSITIVE_INFINITY, -5, Number.NaN].map(ms => roundTripOf(ms))).toEqual([
+    240, 1_000, 1_000, 0, 0,
+  ])
 })

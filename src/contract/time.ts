@@ -107,9 +107,9 @@ export const FIRST_TURNS: number = LONG_TURNS * (TURN - SHORT_TURN)
 /** The most milliseconds that a round trip adds to a grace period. A dead waiter blocks the others for as long. */
 export const LONGEST_ROUND_TRIP = 1_000
 
-/** What a round trip of `ms` adds to the grace period of a waiter, in whole milliseconds. */
+/** What a round trip of `ms` adds to the grace period of a waiter, in whole milliseconds. What is no duration counts as none. */
 export function roundTripOf(ms: number = 0): number {
-  return Math.min(Math.floor(ms), LONGEST_ROUND_TRIP)
+  return Math.min(Math.max(Math.floor(ms), 0) || 0, LONGEST_ROUND_TRIP)
 }
 
 /** Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead. Their round trips come on top. */

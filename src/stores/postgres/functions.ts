@@ -234,7 +234,8 @@ begin
       perform pg_notify(_waiter.channel, _waiter.id);
       _first := _waiter.channel;
       _asked := _waiter.asked_at;
-      exit when _now - _asked < ${ms(String(TURN))};
+      -- It is in the future after the clock was set back.
+      exit when _asked between _now - ${ms(String(TURN))} and _now + ${ms(String(TURN))};
     elsif _waiter.channel <> _first then
       perform pg_notify(_waiter.channel, _waiter.id || ' ' || _waiter.ahead * ${TURN} + _waiter.later);
       exit;

@@ -173,7 +173,7 @@ function isSplit(error: unknown): boolean {
 /** Its keys of a queue cannot be written, so an `acquire` does not join. It asks again, and joins when the slot has moved. */
 function unqueued(request: Request): Request {
   if (request.verb !== 'acquire') return request
-  return { ...request, parameters: request.parameters.replace(/^(\d+ \d+) [12]/, '$1 0') }
+  return { ...request, parameters: request.parameters.replace(/^(\d+ \d+) [12]\d*/, '$1 0') }
 }
 
 /** An error response to a single request, as the script answers it. Throws any other error. */

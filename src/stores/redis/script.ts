@@ -228,7 +228,8 @@ local function tell(target, message)
   refused = receivers.err
 end
 
--- Wakes the first waiter whose process is subscribed, or the first MOST. A waiter that has not asked recently may be paused.
+-- Wakes the first waiter whose process is subscribed, or the first MOST. A waiter that has not asked recently may be paused
+-- (it asks in the future after the clock was set back).
 -- So the first waiter of another process is also told to ask, after the grace periods before it. A cluster counts receivers
 -- on one node only. If no message to the first ten was received, their processes have died, perhaps with hundreds of waiters.
 local function wake(key, most)
@@ -245,7 +246,7 @@ local function wake(key, most)
         if first and not isNext then message = id .. ' ' .. turnAfter(place - 1) + later end
         local receivers = tell(target, message) or 1
         if cluster or receivers > 0 then
-          if first and not isNext or place >= most and now - asked < TURN then return end
+          if first and not isNext or place >= most and math.abs(now - asked) < TURN then return end
           first = first or target
         else
           deaf[target] = true

@@ -3,22 +3,24 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
 import type { Store } from '../../../contract/store.ts'
-import { clockSteps, HOUR } from '../../shared/test/clock-steps.ts'
+import { clockSteps, HOUR, wakesAfterStep } from '../../shared/test/clock-steps.ts'
 import { advisory } from '../index.ts'
 import { acquire, claimOf, failureOf, hold, signal, storeAt } from './support.ts'
 
 let clock: ShiftedClock
 let server: PostgresServer
 let store: Store
+let other: Store
 
 beforeAll(async () => {
   clock = startClock()
   server = await startPostgres({ clock })
   store = storeAt(server.url())
+  other = storeAt(server.url())
   await hold(store, claimOf('warm'))
 })
 afterAll(async () => {
-  await store[Symbol.asyncDispose]()
+  await Promise.all([store, other].map(each => each[Symbol.asyncDispose]()))
   await server.stop()
   clock.stop()
 })
@@ -66,6 +68,7 @@ test('a break outranks the holder although the clock was set back', async () => 
 })
 
 clockSteps(() => ({ store, clock }))
+wakesAfterStep(() => ({ stores: [store, other], clock }))
 
 test('no step of the clock ends or prolongs an advisory lock', async () => {
   const pool = new Pool({ connectionString: server.url() })

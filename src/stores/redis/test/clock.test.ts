@@ -5,6 +5,7 @@ import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
 import { createLocks } from '../../../index.ts'
+import { wakesAfterStep } from '../../shared/test/clock-steps.ts'
 import { acquire, claimOf, hold, look, signal, storeOf } from './support.ts'
 
 const HOUR = 3_600_000
@@ -13,18 +14,22 @@ const YEARS = 74 * 365 * 24 * HOUR
 let clock: ShiftedClock
 let server: RedisServer
 let store: Store
+let other: Store
 
 beforeEach(async () => {
   clock = startClock()
   server = await startRedis({ clock })
   store = storeOf(new Redis({ port: server.port, lazyConnect: true }))
+  other = storeOf(new Redis({ port: server.port, lazyConnect: true }))
   await hold(store, claimOf('warm'))
 })
 afterEach(async () => {
-  await store[Symbol.asyncDispose]()
+  await Promise.all([store, other].map(each => each[Symbol.asyncDispose]()))
   await server.stop()
   clock.stop()
 })
+
+wakesAfterStep(() => ({ stores: [store, other], clock }))
 
 test('asks again at once, with the right time, when the clock of the server was set forward', async () => {
   clock.jumpWall(HOUR)

@@ -6,6 +6,28 @@ import type { Store } from '../../../contract/store.ts'
 
 export const HOUR = 3_600_000
 
+/** A test of two stores of one server: that of the first waiter, which may be paused, and that of the next. */
+export function wakesAfterStep(
+  stage: () => { readonly stores: readonly [Store, Store]; readonly clock: ShiftedClock },
+): void {
+  test('R9: the next waiter is woken as well as the first, although the clock was set back since that one asked', async () => {
+    const { stores, clock } = stage()
+    const holder = claimOf('both')
+    await hold(stores[0], holder)
+    const woken = new Set<Store>()
+    for (const store of stores) {
+      const claim = claimOf('both', { queue: true, ttl: 60_000 })
+      await acquire(store, claim)
+      await acquire(store, claim) // else one that is kept looks at once whether it missed a release
+      await store.watch?.(claim, () => woken.add(store), signal)
+    }
+    clock.jumpWall(-HOUR)
+    woken.clear()
+    await stores[0].release(holder, signal)
+    await until('both are woken', async () => woken.size === 2, { limit: 3_000 }) // by itself the next asks after 10 s
+  })
+}
+
 /** Tests of a store whose leases end by the wall clock of its server. `stage`: the store and that clock. */
 export function clockSteps(stage: () => { readonly store: Store; readonly clock: ShiftedClock }): void {
   test.each([false, true])(

@@ -33,7 +33,7 @@ interface Place {
   readonly owner: string
   readonly note: string
   readonly lapses: number
-  readonly round_trip: number
+  readonly roundTrip: number
 }
 
 /** The state of a name as a claim finds it. */
@@ -188,8 +188,7 @@ export class Leases {
   /** The ids of the waiters that may take a name that has been free since then. */
   due(name: string, since: number, now: number): string[] {
     const places = this.#sql.line.all(name, now, Math.max(turnsWithin(now - since), 0)) as unknown as Place[]
-    const queue = places.map(waiterAt)
-    return places.filter((_, i) => mayTake(now, since + roundTrips(queue, i), i)).map(place => place.id)
+    return places.filter((_, i) => mayTake(now, since + roundTrips(places, i), i)).map(place => place.id)
   }
 
   #records(lease: Lease, now: number): LeaseRecord[] {
@@ -213,7 +212,7 @@ export class Leases {
     const isHeld = lease !== undefined && lease.id !== null && lease.expires > now
     const ahead = Number(count?.ahead ?? 0)
     const first = ahead > 0 ? (this.#sql.first.all(name, now, seq) as unknown as Place[]) : []
-    const freeSince = (lease?.expires ?? Number.NEGATIVE_INFINITY) + roundTrips(first.map(waiterAt))
+    const freeSince = (lease?.expires ?? Number.NEGATIVE_INFINITY) + roundTrips(first)
     return { lease, isHeld, place, ahead, freeSince }
   }
 
@@ -293,6 +292,7 @@ export class Leases {
 function prepare(database: DatabaseSync) {
   const sql = (text: string): StatementSync => database.prepare(text)
   const oldest = `select seq from tombstone order by seq limit ${SWEPT}`
+  const waiters = 'select *, round_trip as roundTrip from place where name = ?'
   return {
     lease: sql('select * from lease where name = ?'),
     leases: sql('select * from lease where name >= ? order by name limit ?'),
@@ -310,10 +310,10 @@ function prepare(database: DatabaseSync) {
     deleteIdle: sql(`delete from lease where name = ? and expires <= ?
       and not exists (select 1 from place where place.name = lease.name)`),
     nextToken: sql('update counter set token = max(token + 1, ?) returning token'),
-    place: sql('select * from place where name = ? and id = ? and lapses > ?'),
+    place: sql(`${waiters} and id = ? and lapses > ?`),
     ahead: sql('select count(*) as ahead from place where name = ? and lapses > ? and seq < ?'),
-    first: sql(`select * from place where name = ? and lapses > ? and seq < ? order by seq limit ${LONG_TURNS}`),
-    line: sql('select * from place where name = ? and lapses > ? order by seq limit ?'),
+    first: sql(`${waiters} and lapses > ? and seq < ? order by seq limit ${LONG_TURNS}`),
+    line: sql(`${waiters} and lapses > ? order by seq limit ?`),
     putPlace: sql(`insert into place (name, id, owner, note, ttl, lapses, round_trip) values (?, ?, ?, ?, ?, ?, ?)
       on conflict (name, id) do update set ttl = excluded.ttl, lapses = excluded.lapses, round_trip = excluded.round_trip`),
     deletePlace: sql('delete from place where name = ? and id = ?'),
@@ -335,8 +335,6 @@ function busy({ lease, isHeld, ahead, freeSince }: Situation, { ttl, queue }: Cl
 function holder({ name, owner, token, note, expires }: Lease, now: number): LeaseRecord {
   return { name, state: 'held', owner, token: BigInt(token), note, remaining: expires - now }
 }
-
-const waiterAt = ({ round_trip }: Place): { roundTrip: number } => ({ roundTrip: round_trip })
 
 /** A position is renewed after a quarter of its lifetime. A waiter asks after a third, or when it is woken. */
 function isFresh(place: Place | undefined, { ttl }: Claim, now: number): boolean {

@@ -169,6 +169,15 @@ describe('over three servers', () => {
     await until('nothing is left', async () => (await clients[2]?.get('a')) === null)
   })
 
+  test('a minority of the old lock is given back by a claim that goes on waiting', async () => {
+    await lockOld('a', 2)
+    const { signal } = new AbortController()
+    expect(await new OldLocks(clients, 0).acquire('a', 'mine', 60_000, signal)).toMatchObject({
+      remaining: expect.any(Number),
+    })
+    await until('nothing is left', async () => (await clients[2]?.get('a')) === null)
+  })
+
   test('a minority of the old lock refuses nothing', async () => {
     await lockOld('a', 1)
     const alone = await open(3, {}).acquire('a', once)

@@ -197,6 +197,19 @@ test('S11: a waiter with a long ttl follows a holder that shortened its lease an
   expect(wait.value?.token).toBeGreaterThan(held.token)
 })
 
+test('a waiter that its store keeps without a subscription asks by itself', async () => {
+  const { locks, other, clock, store } = stage()
+  const held = await other.acquire('a')
+  store.rule('acquire', async forward => ({ ...((await forward()) as Busy), listens: false, kept: true }))
+  store.rule('watch', async () => {})
+  const wait = follow(locks.acquire('a', { ttl: 9_000 }))
+  await clock.advance(0)
+  store.restore('acquire')
+  await held.release()
+  await clock.advance(5_000)
+  expect(wait.value?.token).toBeGreaterThan(held.token)
+})
+
 test('a kept waiter asks every 5 min as well, in case its store has forgotten it', async () => {
   const { locks, other, clock, store } = stage()
   const held = await other.acquire('a', { ttl: 3_600_000 })

@@ -29,6 +29,14 @@ test('a notification that comes before its waiter is kept for it, once', () => {
   expect(woken).toBe(1)
 })
 
+test('of several early notifications the soonest counts', () => {
+  const waiters = new Waiters({ now: () => 0 })
+  for (const delay of [100, 10, 200]) waiters.notify('a', delay)
+  const delays: (number | undefined)[] = []
+  waiters.add('a', delay => delays.push(delay), never)
+  expect(delays).toEqual([10])
+})
+
 test('keeps the newest thousand of early notifications', () => {
   const waiters = new Waiters(performance)
   for (let i = 0; i <= 1_000; i++) waiters.notify(String(i), 0)

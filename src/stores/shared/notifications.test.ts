@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { storeError } from '../../contract/request.ts'
+import { systemClock } from '../../contract/time.ts'
+import type { Connection } from './connection.ts'
+import { Notifications } from './notifications.ts'
+
+const never = new AbortController().signal
+
+test('a subscription that is being opened when the address moves is replaced before anybody relies on it', async () => {
+  const opened: { isClosed: boolean }[] = []
+  const { promise: reached, resolve: reach } = Promise.withResolvers<void>()
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+  const subscribe = async (): Promise<Connection> => {
+    const connection = { isClosed: false, close: () => (connection.isClosed = true) }
+    opened.push(connection)
+    reach()
+    await answered
+    return connection as unknown as Connection
+  }
+  const notifications = new Notifications(systemClock(), { subscribe, failure: error => storeError(error) })
+  const watched = notifications.watch('a', () => {}, never)
+  await reached
+  notifications.move()
+  answer()
+  await watched
+  expect(opened.map(({ isClosed }) => isClosed)).toEqual([true, false])
+  expect(notifications.subscription).toBe(opened[1])
+  notifications.close()
+})

@@ -157,6 +157,17 @@ describe('break', () => {
     expect(await store.break('b', { by: 'operator' }, signal)).toBeUndefined()
   })
 
+  test('with a token takes no vote from another claim', async () => {
+    await using nodes = await startNodes(3)
+    const store = await nodes.connected()
+    const other = 'ab'.repeat(16)
+    const vote = `1 ${Date.now() + 60_000} held 0 5 60000 ${other} 1 ["somebody","note"]`
+    await nodes.servers[2]?.call('SET', 'holdfast:redlock:{:a}', vote)
+    const token = await hold(store, claimOf('a'))
+    expect(await store.break('a', { by: 'operator', token }, signal)).toBeGreaterThan(token)
+    expect(await nodes.holders('a')).toEqual([undefined, undefined, other])
+  })
+
   test('fails when too few nodes answer, and says so', async () => {
     await using nodes = await startNodes(3)
     const locks = createLocks(await nodes.connected())

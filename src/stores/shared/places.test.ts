@@ -25,3 +25,29 @@ test('releases prompt the waiter again after a grant that it did not accept', ()
   expect(woken).toBe(3)
   places.close()
 })
+
+test('all waiters ask if their positions cannot be kept', async () => {
+  const clock = new VirtualClock()
+  const places = new Places(clock, { most: 100, keep: () => Promise.reject(new Error('down')) }, () => {})
+  const woken: string[] = []
+  for (const id of ['1', '2']) {
+    places.told({ ...claim, id }, { ...state, freeAt: 60_000 })
+    places.add({ ...claim, id }, () => woken.push(id))
+  }
+  await clock.advance(5_000)
+  expect(woken).toEqual(['1', '2'])
+  places.close()
+})
+
+test('the end of an earlier watch of a claim leaves the later one', async () => {
+  const clock = new VirtualClock()
+  const places = new Places(clock, { most: 100, keep: () => new Promise(() => {}) }, () => {})
+  const first = (): void => {}
+  let woken = 0
+  places.add(claim, first)
+  places.add(claim, () => (woken += 1))
+  places.remove(claim, first)
+  places.prompt('a', 'released')
+  expect(woken).toBe(1)
+  places.close()
+})

@@ -17,12 +17,14 @@ const config: KnipConfig = {
         'test/alongside/worker.ts',
         'test/browser/holder.ts',
         'test/clones/{clone,generator}.ts',
+        'test/names/{dead-name-server,silent-address}.ts',
         'test/stalls/monitor.ts',
         '{src,test}/**/*.test.ts',
       ],
       project: ['src/**/*.ts', 'test/**/*.ts', 'script/**/*.ts', 'examples/**/*.ts', '*.config.ts'],
       ignore: ['test/package/fixtures/**', 'examples/integrations/**'], // with packages of their own
       ignoreDependencies: ['holdfast'], // a link to the checkout, for the drop-ins
+      ignoreBinaries: ['openssl', 'unshare'], // of the machine
     },
     'drop-ins/*': {
       entry: ['index.ts', '**/*.test.ts'],

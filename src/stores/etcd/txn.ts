@@ -41,7 +41,7 @@ function encodeText(text: string): string {
 }
 
 /** There is no such key, or none in the range. */
-export function absent(target: Target): object {
+function absent(target: Target): object {
   return { ...target, target: 'CREATE', result: 'EQUAL', create_revision: '0' }
 }
 

@@ -27,3 +27,17 @@ test('a subscription that is being opened when the address moves is replaced bef
   expect(notifications.subscription).toBe(opened[1])
   notifications.close()
 })
+
+test('when a subscription ends, its waiters ask at once, before there is another', async () => {
+  let end = (): void => {}
+  const subscribe = async (_: unknown, ended: () => void): Promise<Connection> => {
+    end = ended
+    return { close: () => {} } as Connection
+  }
+  const notifications = new Notifications(systemClock(), { subscribe, failure: error => storeError(error) })
+  let woken = 0
+  await notifications.watch('a', () => (woken += 1), never)
+  end()
+  expect([woken, notifications.subscription]).toEqual([1, undefined])
+  notifications.close()
+})

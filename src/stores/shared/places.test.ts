@@ -51,3 +51,29 @@ test('the end of an earlier watch of a claim leaves the later one', async () => 
   expect(woken).toBe(1)
   places.close()
 })
+
+test('a waiter that was told to wait on is woken again when the next lease ends', async () => {
+  const clock = new VirtualClock()
+  const places = new Places(clock, { most: 100, keep: () => new Promise(() => {}) }, () => {})
+  let woken = 0
+  places.told(claim, { freeAt: clock.now() + 1_000, rank: 0 })
+  places.add(claim, () => (woken += 1))
+  await clock.advance(1_000)
+  expect(woken).toBe(1)
+  places.told(claim, { freeAt: clock.now() + 1_000, rank: 0 })
+  await clock.advance(1_000)
+  expect(woken).toBe(2)
+  places.close()
+})
+
+test('a release that may not have seen a new position is looked for at once', async () => {
+  const clock = new VirtualClock()
+  let asked = 0
+  const keep = (): Promise<never> => new Promise(() => (asked += 1))
+  const places = new Places(clock, { most: 100, keep }, () => {})
+  places.told(claim, { freeAt: clock.now() + 9_000, rank: 0, isUnseen: true })
+  places.add(claim, () => {})
+  await clock.advance(0)
+  expect(asked).toBe(1)
+  places.close()
+})

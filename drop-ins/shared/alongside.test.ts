@@ -342,16 +342,3 @@ test('a program that has moved on to holdfast excludes those that hold both', as
   expect(await locks.tryAcquire('a')).toBeUndefined()
   await locks.close()
 })
-
-test.each([true, false])(
-  'a name that is a key of Holdfast itself is refused, alongside or not (%s)',
-  async alongside => {
-    const [locks, victims] = [open(1, { alongside }), createLocks(redis(clients[0] as Redis))]
-    await expect(locks.tryAcquire('holdfast:{:victim}')).rejects.toMatchObject({
-      code: 'INVALID_ARGUMENT',
-      message: expect.stringContaining('give another name or prefix'),
-    })
-    expect((await victims.inspect('victim')).holder).toBeUndefined()
-    await victims.close()
-  },
-)

@@ -1,6 +1,8 @@
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { startRedis } from '../../lab/servers/redis.ts'
+import { createLocks } from '../../src/index.ts'
+import { redis } from '../../src/stores/redis/index.ts'
 import { known, locksOf } from './clients.ts'
 import { OldLocks } from './old-locks.ts'
 
@@ -24,3 +26,19 @@ test('clients that the old libraries cannot use are refused', async () => {
   expect(() => locksOf([client], { db: 3 })).toThrow('Select the database in the client')
   expect(known([client], { alongside: true })).toBeUndefined()
 })
+
+test.each([true, false])(
+  'a name that is a key of Holdfast itself is refused, alongside or not (%s)',
+  async alongside => {
+    await using server = await startRedis()
+    const client = new Redis(server.port, server.host)
+    const [{ locks }, victims] = [locksOf([client], { alongside }), createLocks(redis(client))]
+    await expect(locks.tryAcquire('holdfast:{:victim}')).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('give another name or prefix'),
+    })
+    expect((await victims.inspect('victim')).holder).toBeUndefined()
+    await Promise.all([locks.close(), victims.close()])
+    await client.quit()
+  },
+)

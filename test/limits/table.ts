@@ -9,7 +9,8 @@ export type Given = Readonly<Record<'ttl' | 'wait' | 'grace', number>>
 /** The limits of each call in docs/operations/time-limits.md, in milliseconds. */
 export function limits(given: Given): Map<string, Record<Fault, number>> {
   const page = readFileSync(join(import.meta.dirname, '../../docs/operations/time-limits.md'), 'utf8')
-  const rows = [...page.matchAll(/^\| (.+?) \| (.+?) \| (.+?) \| .+ \|$/gm)].slice(2)
+  const [first = ''] = page.split('\n## ') // other tables follow
+  const rows = [...first.matchAll(/^\| (.+?) \| (.+?) \| (.+?) \| .+ \|$/gm)].slice(2)
   return new Map(
     rows.map(([, call = '', killed = '', unresponsive = '']) => [
       call,

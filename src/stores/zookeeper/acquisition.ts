@@ -52,9 +52,11 @@ export class Acquisition {
     const { name, id, ttl, queue: mayWait } = claim
     const group = this.#groupToAcquire(claim)
     group.places.keep(claim)
-    const connection = await group.connection(ttl, ttl)
-    signal.throwIfAborted()
     let place = group.places.get(id)
+    // A waiter that was woken reads at once. To attach its session again would take longer than its grace period.
+    let connection = await group.connection(place?.node?.kind === 'w' ? 0 : ttl, ttl)
+    signal.throwIfAborted()
+    place = group.places.get(id)
     if (place?.node?.kind === 'h' && place.token !== undefined) {
       if (await group.check(place, ttl, signal)) return this.hold(group, place, asked)
       group.places.forget(place)
@@ -95,7 +97,10 @@ export class Acquisition {
       }
       const held = await this.#tryToHold(group, connection, asked, queue, mine)
       await this.#assertOwn(group, connection, held ?? place, queue)
-      if (held) return this.hold(group, held, asked)
+      if (held) {
+        if (group.session.safeUntil < asked.at + ttl) await group.connection(ttl, ttl)
+        return this.hold(group, held, asked)
+      }
       if (held === null) {
         queue = await group.queues.lookAtNewest(connection, name)
         continue
@@ -110,6 +115,7 @@ export class Acquisition {
         queue = await group.queues.look(connection, name)
         continue
       }
+      connection = await group.connection(ttl, ttl)
       const busy = await this.#wait(group, connection, claim, queue, mine)
       if (busy) return busy
       queue = await group.queues.look(connection, name)

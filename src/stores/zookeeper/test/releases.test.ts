@@ -1,9 +1,11 @@
 /** Releases, and the waiters behind in the queue. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { startProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
-import { claimOf, hold, nodesOf, signal, storeOf } from './support.ts'
+import { claimOf, failureOf, hold, look, nodesOf, signal, storeOf } from './support.ts'
 
 let server: ZooKeeperServer
 let store: Store
@@ -104,4 +106,20 @@ test('a waiter that has lost its position and joins again is granted nothing bef
   expect(await store.release(holder, signal)).toBe('released')
   expect(await store.acquire(first.claim, signal)).toMatchObject({ held: false })
   await hold(other, others[0].claim)
+})
+
+test('a waiter takes the name over the connection that it has, before it attaches its session again', async () => {
+  await using proxy = await startProxy(server)
+  await using far = storeOf(proxy)
+  const holder = claimOf('attached')
+  const claim = claimOf(holder.name, { queue: true, ttl: 3_000, owner: 'far' })
+  await hold(store, holder)
+  await far.acquire(claim, signal)
+  await sleep(2_500) // half of the session: not enough for a grant
+  await store.release(holder, signal)
+  await proxy.refuse()
+  expect(await failureOf(far.acquire(claim, signal))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(await look(store, { name: holder.name })).toMatchObject([{ state: 'held', owner: 'far' }])
+  await proxy.accept()
+  expect(await hold(far, claim)).toMatchObject({ ttl: 3_000 })
 })

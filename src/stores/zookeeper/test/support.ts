@@ -9,7 +9,7 @@ import { Paths } from '../paths.ts'
 import type { Settings } from '../place.ts'
 import type { Request } from '../protocol.ts'
 
-export { claimOf, failureOf, signal } from '../../../../test/support.ts'
+export { claimOf, failureOf, look, signal } from '../../../../test/support.ts'
 
 /** Throws unless the claim holds. */
 export async function hold(store: Store, claim: Claim): Promise<Grant> {

@@ -1,0 +1,308 @@
+import { LONGEST_REQUEST } from '../../../contract/time.ts'
+
+/** What the rules know of a claim. `limit` and `units` belong to its id: the first request that is accepted fixes them. */
+export interface Party {
+  readonly id: string
+  readonly owner: string
+  readonly note: string
+  /** Milliseconds. */
+  readonly ttl: number
+  /** Its slots, and all others in use, are below this number. */
+  readonly limit: number
+}
+
+/** A claim that holds slots of the name until `expires`. */
+export interface Holder extends Party {
+  readonly token: number
+  /** In rising order. */
+  readonly slots: readonly number[]
+  readonly expires: number
+}
+
+/** A claim that waits, and keeps its position until `lapses`. */
+export interface Waiter extends Party {
+  /** How many slots it wants. */
+  readonly units: number
+  /** Milliseconds that it gets to ask when it is the first and fits. */
+  readonly grace: number
+  readonly lapses: number
+  /** Did it let its grace period pass? It counts again once it asks. */
+  readonly isPassed: boolean
+}
+
+/** A request for the name. */
+export interface Asker extends Party {
+  readonly units: number
+  readonly grace: number
+  /** May it join the queue? */
+  readonly queue: boolean
+}
+
+/** All that a store keeps of a name. Times are by the clock of the store, in milliseconds. */
+export interface NameState {
+  readonly holders: readonly Holder[]
+  /** In the order of their positions. */
+  readonly waiters: readonly Waiter[]
+  /** Claims that were withdrawn, and until when each is refused. */
+  readonly gone: ReadonlyMap<string, number>
+  /** The last token of the name. */
+  readonly token: number
+  /** When capacity was last freed or a waiter granted, or when another waiter became the first. */
+  readonly changed: number
+}
+
+/** The claim holds. */
+export interface Held {
+  readonly held: true
+  readonly token: number
+  readonly slots: readonly number[]
+}
+
+/** The claim does not hold. */
+export interface Refusal {
+  readonly held: false
+  /** Milliseconds until it asks again if nothing wakes it. */
+  readonly retryAfter: number
+  /** How many waiters count before it. */
+  readonly ahead: number
+}
+
+/** Hints to waiters: the id of the claim, and after how many milliseconds it asks. */
+export type Wakes = ReadonlyMap<string, number>
+
+/** Milliseconds for which a position is kept after the last request of its waiter. The waiter asks after a third of that. */
+export function positionLifetime(ttl: number): number {
+  return Math.min(Math.max(ttl, 1_000), 5_000)
+}
+
+/** A name that nobody ever used. */
+export const UNUSED: NameState = {
+  holders: [],
+  waiters: [],
+  gone: new Map(),
+  token: 0,
+  changed: Number.NEGATIVE_INFINITY,
+}
+
+/**
+ * The rules of one name, and their specification: no slot is used twice, and every slot in use is below every limit in
+ * use. It is the state of the name at `now`. Each method decides one request and changes the state, without a clock and
+ * without input or output. The entries of a state are never changed in place, so a store finds what to write by comparing.
+ *
+ * Who is next: waiters are served in the order in which they came.
+ * 1. A claim is granted if it fits beside the holders, and no waiter counts before it.
+ * 2. It may pass one waiter that fits too and did not ask within its grace period, counted from `changed`. That waiter
+ *    keeps its position, and counts again once it asks.
+ * 3. If the first waiter does not fit, nobody behind it is granted: so a writer and a claim for many slots are served.
+ * 4. A claim that does not queue comes after all waiters.
+ */
+export class Name {
+  readonly now: number
+  #holders: readonly Holder[]
+  #waiters: readonly Waiter[]
+  readonly #gone: Map<string, number>
+  #token: number
+  #changed: number
+  readonly #floor: number
+  /** Must the first waiters be woken? */
+  #isChanged = false
+  #hasNewSecond = false
+
+  /** `floor`: a new token is at least this number. */
+  constructor(now: number, { holders, waiters, gone, token, changed }: NameState, floor = 0) {
+    this.now = now
+    this.#floor = floor
+    this.#token = token
+    this.#changed = Math.min(changed, now) // the clock may have been set back
+    // A lease that ends later than its ttl from now was written before the clock was set back.
+    this.#holders = holders.map(each => {
+      return each.expires > now + each.ttl + 1 ? { ...each, expires: now + each.ttl } : each
+    })
+    this.#waiters = waiters
+    this.#gone = new Map([...gone].filter(([, until]) => until > now))
+    this.#endHolders(({ expires }) => expires <= now)
+    this.#removeWaiters(({ lapses }) => lapses <= now)
+  }
+
+  get state(): NameState {
+    const [holders, waiters, gone, token, changed] = [
+      this.#holders,
+      this.#waiters,
+      this.#gone,
+      this.#token,
+      this.#changed,
+    ]
+    return { holders, waiters, gone, token, changed }
+  }
+
+  /** The waiters to wake after what was decided, but those whose ids are in `answered`. */
+  wakes(answered: ReadonlySet<string> = new Set()): Wakes {
+    const wakes = new Map<string, number>()
+    const [first, second] = this.#counted
+    if (!first || !this.#fits(first)) return wakes
+    if (this.#isChanged) wakes.set(first.id, 0)
+    if (second && (this.#isChanged || this.#hasNewSecond))
+      wakes.set(second.id, Math.max(this.#changed + first.grace - this.now, 0))
+    for (const id of answered) wakes.delete(id)
+    return wakes
+  }
+
+  acquire(asker: Asker): Held | Refusal {
+    const { id, ttl } = asker
+    if (this.#gone.has(id)) return { held: false, retryAfter: LONGEST_REQUEST, ahead: 0 }
+    const own = this.#holders.find(holder => holder.id === id)
+    // A copy of the request must not shorten what a renewal has extended since.
+    if (own) return this.#prolong(own, Math.max(own.expires, this.now + ttl))
+    const at = this.#waiters.findIndex(waiter => waiter.id === id)
+    const claim = { ...asker, ...this.#termsOf(at) }
+    const ahead = this.#waiters.filter(({ isPassed }, index) => !isPassed && (at < 0 || index < at))
+    if (this.#fits(claim) && this.#mayPass(ahead)) return this.#grant(claim, at, ahead)
+    if (asker.queue) this.#wait(claim, at)
+    return { held: false, retryAfter: this.#retryAfter(asker, ahead), ahead: ahead.length }
+  }
+
+  /** `undefined`: the claim does not hold. */
+  renew(id: string, ttl: number): Held | undefined {
+    const own = this.#holders.find(holder => holder.id === id)
+    return own && this.#prolong(own, this.now + ttl)
+  }
+
+  annotate(id: string, note: string): boolean {
+    const own = this.#holders.find(holder => holder.id === id)
+    if (own) this.#replace(own, { ...own, note })
+    return own !== undefined
+  }
+
+  /** Withdraws a claim. One that neither holds nor waits is refused for as long as a request of it may still arrive. */
+  release(id: string): 'released' | 'gone' {
+    const holds = this.#endHolders(holder => holder.id === id)
+    if (this.#removeWaiters(waiter => waiter.id === id) || holds) return 'released'
+    this.#gone.set(id, this.now + LONGEST_REQUEST)
+    return 'gone'
+  }
+
+  /**
+   * Ends the leases of all holders, or only the one that has `slot`, or `token`. The ids of those that were ended, and a
+   * token that outranks theirs; `undefined`: there were none.
+   */
+  break(
+    only: { readonly slot?: number | undefined; readonly token?: number | undefined } = {},
+  ): { readonly ids: readonly string[]; readonly token: number } | undefined {
+    const ended = this.#holders.filter(({ slots, token }) => {
+      return (only.slot === undefined || slots.includes(only.slot)) && (only.token ?? token) === token
+    })
+    if (ended.length === 0) return undefined
+    const ids = ended.map(({ id }) => id)
+    this.#endHolders(({ id }) => ids.includes(id))
+    return { ids, token: this.#nextToken() }
+  }
+
+  /** Keeps the positions of waiters for which their store asks. The ids of those that have none. */
+  keep(ids: readonly string[]): readonly string[] {
+    const kept = new Set(ids)
+    this.#waiters = this.#waiters.map(waiter => (kept.delete(waiter.id) ? this.#asking(waiter) : waiter))
+    return [...kept]
+  }
+
+  /** Waiters that were not passed, in order. */
+  get #counted(): readonly Waiter[] {
+    return this.#waiters.filter(({ isPassed }) => !isPassed)
+  }
+
+  #mayPass([first, ...others]: readonly Waiter[]): boolean {
+    if (!first) return true
+    return others.length === 0 && this.#fits(first) && this.now >= this.#changed + first.grace
+  }
+
+  #fits({ limit, units }: { readonly limit: number; readonly units: number }): boolean {
+    return this.#freeSlots(limit, units) !== undefined
+  }
+
+  /** The lowest free slots. `undefined`: so many are not free below every limit in use. */
+  #freeSlots(limit: number, units: number): number[] | undefined {
+    const used = new Set(this.#holders.flatMap(({ slots }) => slots))
+    const least = Math.min(limit, ...this.#holders.map(holder => holder.limit))
+    for (const slot of used) if (slot >= limit) return undefined
+    if (least - used.size < units) return undefined
+    const free: number[] = []
+    for (let slot = 0; free.length < units; slot += 1) if (!used.has(slot)) free.push(slot)
+    return free
+  }
+
+  #termsOf(at: number): { limit?: number; units?: number } {
+    const waiter = this.#waiters[at]
+    return waiter ? { limit: waiter.limit, units: waiter.units } : {}
+  }
+
+  #grant({ id, owner, note, ttl, limit, units }: Asker, at: number, ahead: readonly Waiter[]): Held {
+    const slots = this.#freeSlots(limit, units) as number[]
+    const token = this.#nextToken()
+    this.#holders = [...this.#holders, { id, owner, note, ttl, limit, token, slots, expires: this.now + ttl }]
+    const [passed] = ahead
+    if (passed) this.#waiters = this.#waiters.map(each => (each === passed ? { ...each, isPassed: true } : each))
+    if (at >= 0) {
+      this.#waiters = this.#waiters.filter(waiter => waiter.id !== id)
+      this.#change() // so that the next one is woken, and has its grace period from now
+    }
+    return { held: true, token, slots }
+  }
+
+  #wait(claim: Asker, at: number): void {
+    const { queue, ...party } = claim
+    const waiter = this.#asking(party)
+    this.#waiters = at < 0 ? [...this.#waiters, waiter] : this.#waiters.with(at, waiter)
+  }
+
+  /** Its position, from now on. */
+  #asking(waiter: Omit<Waiter, 'lapses' | 'isPassed'>): Waiter {
+    return { ...waiter, lapses: this.now + positionLifetime(waiter.ttl), isPassed: false }
+  }
+
+  /** At the earliest moment at which the answer may be another one, and in time to keep its position. */
+  #retryAfter({ ttl, queue }: Asker, ahead: readonly Waiter[]): number {
+    const { now } = this
+    const delays = [...this.#holders.map(({ expires }) => expires - now), ...ahead.map(({ lapses }) => lapses - now)]
+    const [first, ...others] = ahead
+    if (first && others.length === 0 && this.#fits(first)) delays.push(this.#changed + first.grace - now)
+    if (queue) delays.push(positionLifetime(ttl) / 3)
+    return Math.max(Math.min(...delays), 1)
+  }
+
+  #prolong(own: Holder, expires: number): Held {
+    this.#replace(own, { ...own, ttl: Math.ceil(expires - this.now), expires })
+    return { held: true, token: own.token, slots: own.slots }
+  }
+
+  #replace(own: Holder, by: Holder): void {
+    this.#holders = this.#holders.map(each => (each === own ? by : each))
+  }
+
+  #endHolders(ends: (holder: Holder) => boolean): boolean {
+    const left = this.#holders.filter(holder => !ends(holder))
+    const hasEnded = left.length < this.#holders.length
+    this.#holders = left
+    if (hasEnded) this.#change()
+    return hasEnded
+  }
+
+  /** Only another first waiter gets a new grace period: those behind come and go without an end. */
+  #removeWaiters(ends: (waiter: Waiter) => boolean): boolean {
+    const [first, second] = this.#counted
+    const left = this.#waiters.filter(waiter => !ends(waiter))
+    const hasEnded = left.length < this.#waiters.length
+    this.#waiters = left
+    if (first !== this.#counted[0]) this.#change()
+    else if (second !== this.#counted[1]) this.#hasNewSecond = true
+    return hasEnded
+  }
+
+  #change(): void {
+    this.#changed = this.now
+    this.#isChanged = true
+  }
+
+  #nextToken(): number {
+    this.#token = Math.max(this.#token + 1, this.#floor)
+    return this.#token
+  }
+}

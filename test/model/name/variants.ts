@@ -1,0 +1,79 @@
+/** A mistake in src/stores/shared/rules/name.ts: what stands there once, and what replaces it. */
+interface Variant {
+  readonly what: string
+  readonly from: string
+  readonly to: string
+}
+
+export const VARIANTS: readonly Variant[] = [
+  { what: 'no grace period', from: 'this.now >= this.#changed + first.grace\n', to: 'true\n' },
+  {
+    what: 'the third passes two waiters',
+    from: 'return others.length === 0 && this.#fits(first) && this.now',
+    to: 'return this.#fits(first) && this.now',
+  },
+  {
+    what: 'a small claim overtakes a large one',
+    from: 'return others.length === 0 && this.#fits(first) && this.now',
+    to: 'return others.length === 0 && this.now',
+  },
+  { what: 'the largest limit counts', from: 'Math.min(limit, ...', to: 'Math.max(limit, ...' },
+  { what: 'a slot is given twice', from: 'if (!used.has(slot)) free', to: 'free' },
+  {
+    what: 'a slot in use is above the limit',
+    from: 'for (const slot of used) if (slot >= limit) return undefined',
+    to: '',
+  },
+  { what: 'no wake after a withdrawal', from: 'if (first !== this.#counted[0]) this.#change()', to: 'if (!first) {}' },
+  { what: 'no chain of wakes', from: 'this.#change() // so that', to: '// so that' },
+  { what: 'no hint to the second', from: 'wakes.set(second.id', to: 'if (!second) wakes.set(second.id' },
+  { what: 'no hint to a new second', from: '(this.#isChanged || this.#hasNewSecond)', to: 'this.#isChanged' },
+  { what: 'no tombstone', from: 'this.#gone.set(', to: 'if (!id) this.#gone.set(' },
+  { what: 'a copy shortens a lease', from: 'Math.max(own.expires, this.now + ttl)', to: 'this.now + ttl' },
+  {
+    what: 'a lapse that nobody sees',
+    from: 'this.#removeWaiters(({ lapses }) => lapses <= now)',
+    to: 'this.#waiters = this.#waiters.filter(({ lapses }) => lapses > now)',
+  },
+  {
+    what: 'a lapsed waiter counts',
+    from: 'this.#removeWaiters(({ lapses }) => lapses <= now)',
+    to: '',
+  },
+  {
+    what: 'the end of a lease that nobody sees',
+    from: 'this.#endHolders(({ expires }) => expires <= now)',
+    to: 'this.#holders = this.#holders.filter(({ expires }) => expires > now)',
+  },
+  {
+    what: 'claims that leave restart the grace period',
+    from: 'if (first !== this.#counted[0]) this',
+    to: 'if (hasEnded) this',
+  },
+  { what: 'a passed waiter counts', from: '=> !isPassed && (at < 0', to: '=> (at < 0' },
+  { what: 'nobody is passed', from: 'passed ? { ...each, isPassed: true }', to: 'passed ? each' },
+  { what: 'a later request changes limit and units', from: '{ ...asker, ...this.#termsOf(at) }', to: 'asker' },
+  {
+    what: 'a token is given twice',
+    from: 'Math.max(this.#token + 1, this.#floor)',
+    to: 'Math.max(this.#token, this.#floor)',
+  },
+  { what: 'a claim that does not queue overtakes', from: '(at < 0 || index < at)', to: '(index < at)' },
+  {
+    what: 'a waiter that was passed never counts again, although its position is kept',
+    from: 'isPassed: false }\n  }\n\n  /** At',
+    to: 'isPassed: waiter.isPassed }\n  }\n\n  /** At',
+  },
+  {
+    what: 'no retry at the end of a lease',
+    from: '[...this.#holders.map(({ expires }) => expires - now), ...ahead',
+    to: '[...ahead',
+  },
+  { what: 'no retry at a lapse', from: ', ...ahead.map(({ lapses }) => lapses - now)]', to: ']' },
+  {
+    what: 'no retry at the end of a grace period',
+    from: 'if (first && others.length === 0 && this.#fits(first)) delays',
+    to: 'if (!ahead) delays',
+  },
+  { what: 'a clock that was set back makes a lease last', from: 'each.expires > now + each.ttl + 1', to: '!each' },
+]

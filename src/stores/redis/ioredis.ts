@@ -202,7 +202,7 @@ function cluster(client: Cluster): RedisDriver {
 
 /** Takes what ioredis passes to `dns.lookup`. */
 function lookUpOne(host: string, callback: (error: Error | null, address: string) => void): void {
-  lookup(host, {}, (error, address) => callback(error, String(address)))
+  lookup(host, {}, (error, address) => callback(error, typeof address === 'string' ? address : ''))
 }
 
 interface Opening {

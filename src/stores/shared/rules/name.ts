@@ -248,8 +248,8 @@ export class Name {
   }
 
   #wait(claim: Asker, at: number): void {
-    const { queue, ...party } = claim
-    const waiter = this.#asking(party)
+    const { id, owner, note, ttl, limit, units, grace } = claim
+    const waiter = this.#asking({ id, owner, note, ttl, limit, units, grace })
     this.#waiters = at < 0 ? [...this.#waiters, waiter] : this.#waiters.with(at, waiter)
   }
 

@@ -108,7 +108,8 @@ test('clients of five servers are served while the first hangs, and while the na
   const enough = (history: History): boolean => new Set(of(history, 'healed').map(({ what }) => what)).size === 2
   const engine = await startRedlock({ ttl: 1_000, clocks: false })
   const patient = { ...engine, bound: { death: 4_000, election: 4_000 } } // a busy machine is slow
-  const { rows } = judge(await historyOf(patient, enough, { faults, ttl: 1_000 }), LITTLE)
+  const least = { ...LITTLE, takeovers: 0 } // no client dies
+  const { rows } = judge(await historyOf(patient, enough, { faults, ttl: 1_000 }), least)
   expect(rows.flatMap(({ violations }) => violations)).toEqual([])
   expect(rows.find(({ promise }) => promise === 'faults')?.outcome).toBe('passed')
 })

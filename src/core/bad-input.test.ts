@@ -122,9 +122,13 @@ test('using rejects work that is not a function, before it acquires', async () =
   expect(store.calls).toEqual([])
 })
 
-test('list rejects an invalid prefix, and break an invalid `by`', async () => {
+test('list rejects an invalid prefix, and break invalid options', async () => {
   const { locks } = stage()
-  await expect((locks.break as Untyped)('a', 7)).rejects.toMatchObject({ message: 'by must be a string, not 7' })
+  for (const [given, message] of [
+    [7, 'the options of break must be an object, not 7'],
+    [{ by: 7 }, 'by must be a string, not 7'],
+  ])
+    await expect((locks.break as Untyped)('a', given)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message })
   const list = (locks.list as unknown as (prefix: unknown) => AsyncGenerator)(7)
   await expect(list.next()).rejects.toMatchObject({
     code: 'INVALID_ARGUMENT',

@@ -224,7 +224,7 @@ describe('holdfast prove', () => {
       const { code, stdout, stderr } = await prove(user, ...sqlite)
       expect({ code, stderr }).toMatchObject({ code: expect.toBeOneOf([0, 2]) }) // the run is short
       const { rows, counts } = JSON.parse(stdout) as { rows: { outcome: string }[]; counts: { grants: number } }
-      expect(rows).toHaveLength(5)
+      expect(rows).toHaveLength(6)
       expect(counts.grants).toBeGreaterThan(0)
     })
 

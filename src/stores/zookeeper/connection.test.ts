@@ -1,5 +1,6 @@
 import dns from 'node:dns'
 import { once } from 'node:events'
+import { syncBuiltinESMExports } from 'node:module'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
@@ -124,9 +125,12 @@ describe('a connection', () => {
     ]
     const lookup = (...asked: unknown[]): void =>
       (asked.at(-1) as (error: null, found: unknown) => void)(null, addresses)
-    using _ = vi.spyOn(dns, 'lookup').mockImplementation(lookup as never)
+    using spy = vi.spyOn(dns, 'lookup').mockImplementation(lookup as never)
+    syncBuiltinESMExports()
     const opening = Connection.open({ host: 'two.test', port: 1 }, way, NEW, PATIENCE)
     await expect(opening).rejects.toThrow(/ECONNREFUSED 127.0.0.1:1; .*ECONNREFUSED 127.0.0.2:1/)
+    spy.mockRestore()
+    syncBuiltinESMExports()
   })
 
   test('reports events between answers', async () => {

@@ -58,7 +58,7 @@ export class Connections<Opened extends Connection> {
   #isGivenUp = false
   /** The current one, once it has answered. */
   #proven: Opened | undefined
-  /** Replaced, and not yet idle. */
+  /** Replaced, while requests on them had no answer. */
   readonly #retired = new Set<Opened>()
   #opening: Opening<Opened> | undefined
   #opened: Promise<Opened> | undefined
@@ -184,9 +184,12 @@ export class Connections<Opened extends Connection> {
     const connection = this.#current
     this.#current = undefined
     if (!connection) return
-    this.#retired.add(connection)
     if (connection.isOpen()) this.#isGivenUp = true
-    else this.#discard(connection)
+    if (!connection.isOpen() || this.#flights.values().every(flight => flight.connection !== connection)) {
+      connection.close() // no answer can come
+      return
+    }
+    this.#retired.add(connection)
     // By then every request on it has given up.
     setTimeout(() => this.#discard(connection), LONGEST_REQUEST).unref()
     // The server has answered on newer connections while the oldest hung.

@@ -9,7 +9,7 @@ const config: KnipConfig = {
         'src/cli/main.ts',
         'src/heartbeat-worker.ts',
         'script/generate.ts',
-        'script/npm-readme.ts',
+        'script/npm-files.ts',
         'script/proof/prove.ts',
         'script/serverless.ts',
         'examples/*.ts',

@@ -1,3 +1,4 @@
+import { dirname, join } from 'node:path/posix'
 import { ENTRIES } from './entries.ts'
 
 interface Manifest {
@@ -26,13 +27,14 @@ export function memberManifestOf(text: string, root: string, directory: string):
   return `${JSON.stringify({ ...(JSON.parse(text) as object), ...addresses }, null, 2)}\n`
 }
 
-/** README.md for the npm page, where relative links lead nowhere. */
-export function npmReadme(readme: string, root: string): string {
+/** The Markdown file `path` for the package: links to files that are not `isShipped` are absolute. */
+export function npmPage(path: string, page: string, root: string, isShipped: (path: string) => boolean): string {
   const { repository, version } = JSON.parse(root) as Manifest
   if (!repository) throw new Error('package.json has no repository: fill it first')
-  return readme.replaceAll(/(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)/g, (_, image, text, path) => {
+  return page.replaceAll(/(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)#]+)(#[^)]*)?\)/g, (link, image, text, to, part = '') => {
+    const target = join(dirname(path), to)
     const kind = image ? 'raw' : 'blob' // a page of a picture is no picture
-    return `${image}[${text}](${baseOf(repository)}/${kind}/v${version}/${path})`
+    return isShipped(target) ? link : `${image}[${text}](${baseOf(repository)}/${kind}/v${version}/${target}${part})`
   })
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { manifestOf, memberManifestOf, npmReadme } from '../script/manifest.ts'
+import { manifestOf, memberManifestOf, npmPage } from '../script/manifest.ts'
 
 const URL = 'https://forge.example/team/holdfast'
 const ROOT = JSON.stringify({ version: '1.2.3', repository: { type: 'git', url: `git+${URL}.git` } })
@@ -14,9 +14,14 @@ test('homepage and bugs of all packages follow from the repository', () => {
   expect(JSON.parse(memberManifestOf('{}', '{}', 'lab'))).toEqual({})
 })
 
-test('the links of the npm page are absolute', () => {
-  const readme = '[a](docs/a.md#b), [c](#c), [d](https://d.example), ![e](e.svg)'
-  const expected = `[a](${URL}/blob/v1.2.3/docs/a.md#b), [c](#c), [d](https://d.example), ![e](${URL}/raw/v1.2.3/e.svg)`
-  expect(npmReadme(readme, ROOT)).toBe(expected)
-  expect(() => npmReadme(readme, '{}')).toThrow('package.json has no repository')
+test('links that lead out of the package are absolute', () => {
+  const isShipped = (path: string): boolean => path.startsWith('docs/')
+  const at = (path: string, page: string): string => npmPage(path, page, ROOT, isShipped)
+  expect(at('README.md', '[a](docs/a.md#b), [c](#c), [d](https://d.example), ![e](e.svg)')).toBe(
+    `[a](docs/a.md#b), [c](#c), [d](https://d.example), ![e](${URL}/raw/v1.2.3/e.svg)`,
+  )
+  expect(at('docs/sub/a.md', '[b](../b.md), [c](../../src/c.ts#L1)')).toBe(
+    `[b](../b.md), [c](${URL}/blob/v1.2.3/src/c.ts#L1)`,
+  )
+  expect(() => npmPage('README.md', '', '{}', isShipped)).toThrow('package.json has no repository')
 })

@@ -76,9 +76,9 @@ const states: Record<string, string> = {
 
 const order = { name: 'a', id: OWN, owner: 'its "owner"', note: "it's a \\ note", ttl: TTL }
 const requests = {
-  'an acquire': { ...order, queue: false, until: 1e15 },
-  'an acquire that queues': { ...order, queue: true, until: 1e15 },
-  'a late acquire': { ...order, queue: true, until: 1 },
+  'an acquire': { ...order, queue: false, round_trip: 20, until: 1e15 },
+  'an acquire that queues': { ...order, queue: true, round_trip: 20, until: 1e15 },
+  'a late acquire': { ...order, queue: true, round_trip: 20, until: 1 },
   'a release': { name: 'a', id: OWN },
 }
 
@@ -138,8 +138,11 @@ describe('a function for one request answers and keeps what that for batches doe
       for (const call of calls(request)) {
         await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states[state]}`)
         const other = await transaction(server, `select from holdfast.lease ${lock}`)
-        both.push(await outcome(call))
-        await other.end()
+        try {
+          both.push(await outcome(call))
+        } finally {
+          await other.end()
+        }
       }
       expect(both[0]).toEqual(both[1])
     }

@@ -142,7 +142,7 @@ async function seenBy(servers: readonly RedisServer[]): Promise<Seen[]> {
   const lists = await Promise.all(servers.map(each => each.call('CLIENT', 'LIST')))
   return lists
     .flatMap(list => String(list).split('\n'))
-    .map(line => Object.fromEntries(Array.from(line.matchAll(/(\w+)=(\S*)/g), ([, field, value]) => [field, value])))
+    .map(line => Object.fromEntries(Array.from(line.matchAll(/([\w-]+)=(\S*)/g), ([, field, value]) => [field, value])))
     .filter(fields => fields.user === username)
     .map(fields => ({ user: fields.user, db: fields.db, name: fields.name }) as Seen)
 }

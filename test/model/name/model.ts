@@ -1,4 +1,5 @@
-import type { Asker, Name, NameState } from '../../../src/stores/shared/rules/name.ts'
+import type { Asker, Name } from '../../../src/stores/shared/rules/name.ts'
+import type { NameState } from '../../../src/stores/shared/rules/state.ts'
 
 /** What a client asks for, once. */
 export interface Demand {

@@ -3,8 +3,11 @@
  * core's. The core relies on rules R1 to R15 and on nothing else. A case of `holdfast/conformance` that checks a rule begins
  * with its number.
  *
- * R1. A name has at most one holder (`guarantees.exclusion`). A claim is idempotent by its id. A holder that asks again
- *     keeps its token, and its lease lasts at least `ttl` from then on. A waiter that asks again keeps its position.
+ * R1. No slot of a name is used twice, and every slot in use is below the limit of every claim that holds
+ *     (`guarantees.exclusion`). So a claim of limit 1 holds alone. A grant takes the lowest free slots, one for each unit, and
+ *     keeps them. The limit and the units belong to the id of a claim: the first request that is accepted fixes them. A store
+ *     whose `guarantees.sharing` is not `slots` is asked for a limit of 1 only. A claim is idempotent by its id. A holder that
+ *     asks again keeps its token, and its lease lasts at least `ttl` from then on. A waiter that asks again keeps its position.
  *     Copies of a request may arrive together, and many claims may have the same owner. This holds through any client of
  *     the same server, unless `guarantees.longestUnattended` is 0. Over a quorum, simultaneous acquires of one claim
  *     through two clients may be granted different tokens. The core acquires a claim through one client only.
@@ -35,7 +38,7 @@
  *     loses its data, or forgets a name that was unused for a day (`guarantees.token` says on which clock).
  *
  * R6. `Grant.ttl` is overstated by at most 2 ms, because servers may count whole milliseconds. `margin` covers this.
- *     After the request was sent, no other claim is granted the name for `Grant.ttl` less 2 ms. The exceptions are a
+ *     After the request was sent, no other claim is granted what R1 denies it for `Grant.ttl` less 2 ms. The exceptions are a
  *     release, a `break`, and a server that loses data or whose clock steps forward. `Grant.ttl` is at least the
  *     requested ttl, unless the answer took long or the `limits` of the store say otherwise. A lease that is not renewed
  *     ends soon after its ttl, by the server's clock, and nothing revives it. `undefined` from `renew`, or false from
@@ -45,22 +48,24 @@
  * R7. `annotate` changes the note of the claim that holds, and nothing else: not the token, the end of the lease or the
  *     queue. Neither a renewal nor an `acquire` that arrives later brings back the old note.
  *
- * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order, those behind ten that let
- *     their grace periods pass as they ask. A claim that does not queue never overtakes. A waiter keeps its position if it
- *     asks by its `retryAfter`, or if it is `kept`. A waiter that is not kept and stops asking, or whose process stops,
- *     delays the next one by at most its grace period, and its entry lapses. The grace period is `TURN` (100 ms) plus the
- *     round trip of the waiter, at most 1.1 s. Without the round trip, near waiters would take the name while one that is
- *     far away is still asking. Behind the first ten waiters it is `SHORT_TURN` (2 ms), near or far.
+ * R8. Where `guarantees.order` is `first come, first served`, waiters are served in the order in which they came. If the first
+ *     waiter does not fit beside the holders, nobody behind it is granted. A claim that does not queue comes after all waiters.
+ *     A waiter keeps its position if it asks by its `retryAfter`, or if it is `kept`. If it stops asking, or its process stops,
+ *     its position lapses within 5 s. If it is the first and fits, the second may pass it sooner: once its grace period is over,
+ *     which is `TURN` (100 ms) plus the round trip of the waiter, at most 1.1 s. Without the round trip, near waiters would take
+ *     the name while one that is far away is still asking. A waiter that was passed keeps its position, and counts again once
+ *     it asks.
  *
- * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken. The
- *     next waiter is woken early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake
+ * R9. `watch` resolves once it is armed. From then on the first waiter is woken when slots are freed or another waiter
+ *     becomes the first, if it fits. The second is woken early enough to follow if the first does not ask. The grant of a waiter
+ *     wakes the next one in the same way. After `signal` aborts nobody is woken. A wake
  *     is a hint and grants nothing: a waiter holds only once the answer to its own `acquire` is a grant. A lost wake costs
- *     only time, and a superfluous one costs a request. A kept waiter (R15) is also woken when the lease may have ended and
+ *     only time, and a superfluous one costs a request. A kept waiter (R15) is also woken when a lease may have ended and
  *     its grace period begins, when its position is lost, and when the store cannot be asked.
  *
- * R10. `break` takes the name from its holder, leaves the queue as it is, and answers a token above the old holder's and
- *      below the next one's. With `token` it ends only the lease that has this token. `undefined`: nobody held, or not with
- *      this token, and nothing changed. If no higher token is left, it rejects.
+ * R10. `break` ends the leases of all holders, leaves the queue as it is, and answers a token above theirs and below the next
+ *      one. With `slot` it ends only the lease that has this slot, with `token` only the one that has this token. `undefined`:
+ *      there was no such lease, and nothing changed. If no higher token is left, it rejects.
  *
  * R11. Names are compared byte by byte, and every string that the core accepts is a name. `inspect` shows the leases and
  *      waiters of exactly one name, or of all names that begin with the prefix. It shows each once, and none that has
@@ -83,8 +88,8 @@
  *      claim is one as any other (R1, R3 to R6): it is refused after its withdrawal, and it is released by its id.
  *
  * R15. No waiter is forgotten. A claim that queues and got a busy answer asks by itself, by its `retryAfter`, or it is
- *      `kept`: from `watch` until `signal` aborts, the store asks for it at least once in every third of its ttl, or of 1 s
- *      if that is longer. Only the end of the watch ends that. A wake does not, nor a lost answer, a request that was given
+ *      `kept`: from `watch` until `signal` aborts, the store asks for it at least once in every third of the time for which
+ *      its position is kept, which is its ttl, but at least 1 s and at most 5 s. Only the end of the watch ends that. A wake does not, nor a lost answer, a request that was given
  *      up, or a grant that was not accepted. The core also asks for a kept waiter, every 5 min.
  */
 
@@ -104,6 +109,10 @@ export interface Claim {
   readonly note: string
   /** May the claim join the queue? If not, a busy answer leaves nothing behind. */
   readonly queue: boolean
+  /** Its slots, and all others in use, are below this number, which is at most `LARGEST_LIMIT`. @default 1, so it holds alone */
+  readonly limit?: number | undefined
+  /** How many slots it wants: at most its limit, and at most `MOST_UNITS`. @default 1 */
+  readonly units?: number | undefined
   /** The round trip of its requests in milliseconds (R8). @default what the store measures */
   readonly roundTrip?: number | undefined
   /** The token it was granted, once it holds. A store of several servers uses it to restore what one of them lost. */
@@ -116,15 +125,18 @@ export interface Grant {
   readonly token: bigint
   /** Milliseconds, as the server granted them (R6). It may be more than the claim asked for. */
   readonly ttl: number
+  /** The slots that it holds, in rising order. @default 0 alone, as of every claim of limit 1 */
+  readonly slots?: readonly number[] | undefined
 }
 
-/** Another claim holds the name, or is ahead of this one in the queue. */
+/** Others hold what the claim wants, or are ahead of it in the queue. */
 export interface Busy {
   readonly held: false
   /** Ask again after this many milliseconds unless a wake comes first. */
   readonly retryAfter: number
   /** The number of waiters ahead of this claim, where the store has a queue. */
   readonly ahead?: number | undefined
+  /** One of the holders. */
   readonly holder?: LeaseRecord | undefined
   /**
    * The store subscribed to wakes of this claim before the request, and keeps them until `watch` is called. The core then
@@ -184,6 +196,12 @@ export interface LeaseRecord {
   readonly remaining: number
   /** Only for a waiter: 0 is the next to hold. */
   readonly position?: number | undefined
+  /** The limit of the claim. @default 1 */
+  readonly limit?: number | undefined
+  /** Only for a holder: its slots, in rising order. @default 0 alone */
+  readonly slots?: readonly number[] | undefined
+  /** Only for a waiter: how many slots it wants. @default 1 */
+  readonly units?: number | undefined
 }
 
 /** One of the servers that a store is made of. */
@@ -208,6 +226,12 @@ export interface Guarantees {
   readonly token: string
   /** Does the store serve waiters in the order in which they came? */
   readonly order: 'first come, first served' | 'not promised'
+  /**
+   * `slots`: a name has as many slots as the limits of claims allow (R1). `exclusive`: every claim holds alone, and a limit is
+   * ignored. Semaphores then are leases on one of several names, in no order, and readers and writers are refused.
+   * @default exclusive
+   */
+  readonly sharing?: 'slots' | 'exclusive' | undefined
   /** Does the store notify waiters of a release, or do they poll? */
   readonly waiting: 'pushed' | 'polled'
   /** The shortest ttl in milliseconds that locks accept over this store. Its option `shortestTtl` sets another. */
@@ -264,9 +288,17 @@ export type Query =
 export interface BreakParameters {
   /** A person or a process, for people to read. It decides nothing. */
   readonly by: string
-  /** Only the lease with this token is ended. @default that of any holder */
+  /** Only the lease with this token is ended. @default those of all holders */
   readonly token?: bigint | undefined
+  /** Only the lease that has this slot is ended. @default those of all holders */
+  readonly slot?: number | undefined
 }
+
+/** The largest limit of a claim. A reader has it. */
+export const LARGEST_LIMIT = 2 ** 31 - 1
+
+/** The most slots of one claim. */
+export const MOST_UNITS = 64
 
 /** Identifies a claim without its parameters. */
 export type ClaimKey = Pick<Claim, 'name' | 'id' | 'token'>
@@ -306,8 +338,8 @@ export interface Store extends AsyncDisposable {
    */
   inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord | NodeRecord>
   /**
-   * Frees the name. Answers the token that now outranks the old holder, or `undefined` if nobody held the name, or not with
-   * that token (R10).
+   * Ends the leases of the holders. Answers the token that now outranks theirs, or `undefined` if there was no such lease
+   * (R10).
    */
   break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined>
 }

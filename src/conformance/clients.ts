@@ -13,10 +13,11 @@ export const clientCases: Case[] = [
         const { store } = await space.client()
         const { lacks = {} } = space.harness
         assert.ok(store.kind.length > 0)
-        const { order, waiting, shortestTtl, longestUnattended, scope } = store.guarantees
+        const { order, waiting, sharing, shortestTtl, longestUnattended, scope } = store.guarantees
         assert.equal(order === 'not promised', lacks.queue !== undefined, 'lacks.queue and guarantees.order disagree')
         assert.equal(waiting === 'polled', lacks.watch !== undefined, 'lacks.watch and guarantees.waiting disagree')
         assert.equal(store.watch === undefined, lacks.watch !== undefined, 'lacks.watch and watch() disagree')
+        assert.equal(sharing === 'slots', lacks.slots === undefined, 'lacks.slots and guarantees.sharing disagree')
         const hasSelection = store.acquireSome !== undefined
         assert.equal(!hasSelection, lacks.selection !== undefined, 'lacks.selection and acquireSome() disagree')
         assert.equal(scope === 'process', lacks.close !== undefined, 'lacks.close and guarantees.scope disagree')

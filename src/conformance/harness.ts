@@ -13,6 +13,8 @@ export type Need =
   | 'apart'
   /** Simultaneous acquires of one claim through two clients are granted one token. A majority of servers cannot. */
   | 'one token'
+  /** A name has as many slots as the limits of claims allow (`guarantees.sharing`). */
+  | 'slots'
   /** Some of several names are acquired in one step (`acquireSome`). */
   | 'selection'
   /** A lease can be broken. */

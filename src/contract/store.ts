@@ -295,7 +295,7 @@ export interface BreakParameters {
 }
 
 /** The largest limit of a claim. A reader has it. */
-export const LARGEST_LIMIT = 2 ** 31 - 1
+export const LARGEST_LIMIT: number = 2 ** 31 - 1
 
 /** The most slots of one claim. */
 export const MOST_UNITS = 64

@@ -1,8 +1,9 @@
 import { startEtcd } from '../../lab/servers/etcd.ts'
 import type { Store } from '../../src/contract/store.ts'
+import { guarantees } from '../../src/stores/etcd/guarantees.ts'
 import { etcd } from '../../src/stores/etcd/index.ts'
 import { deaths, network } from './faults.ts'
-import type { StoreHarness } from './harness.ts'
+import { lacksBy, type StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
 /** One server that keeps its data across restarts, and grants leases from 1 s. */
@@ -16,6 +17,7 @@ export function etcdHarness(): StoreHarness {
     open: async () => open((await started.value).servers.map(({ port }) => port)),
     faults: { ...network(started, open), ...deaths(started) },
     lacks: {
+      ...lacksBy(guarantees),
       selection: 'the core asks for one name after the other',
       jump: 'leases end by the monotonic clock, which cannot be set; the case pause stops it too',
     },

@@ -1,4 +1,5 @@
 import type { Harness } from '../../src/conformance/index.ts'
+import type { Guarantees } from '../../src/contract/store.ts'
 
 /** A harness of this repository: the store of `src/stores` that it tests, and how to stop its servers. */
 export interface StoreHarness extends Harness {
@@ -9,4 +10,11 @@ export interface StoreHarness extends Harness {
    */
   readonly repeats?: string | undefined
   end(): Promise<void>
+}
+
+/** What a store lacks by its guarantees: the slots of a name, or what takes their place. */
+export function lacksBy({ sharing }: Guarantees): Harness['lacks'] {
+  return sharing === 'slots'
+    ? { selection: 'a name has slots, so nobody acquires some of several names' }
+    : { slots: 'every claim holds alone' }
 }

@@ -15,8 +15,9 @@ import type {
   Wake,
 } from '../../src/contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../src/contract/time.ts'
+import { guarantees } from '../../src/stores/memory/guarantees.ts'
 import { memory } from '../../src/stores/memory/index.ts'
-import type { StoreHarness } from './harness.ts'
+import { lacksBy, type StoreHarness } from './harness.ts'
 
 /** The store in this process, behind a simulated server that may be down. */
 export function memoryHarness(): StoreHarness {
@@ -65,6 +66,7 @@ export function memoryHarness(): StoreHarness {
       },
     },
     lacks: {
+      ...lacksBy(guarantees),
       close: 'all users of the store share it, and it has no connection',
       jump: "its clock is the process's own, whose jumps the core sees as well",
     },

@@ -1,9 +1,10 @@
 import { createPool, type Pool } from 'mysql2'
 import { startClock } from '../../lab/servers/clock.ts'
 import { startMariaDb } from '../../lab/servers/mariadb.ts'
+import { guarantees } from '../../src/stores/mysql/guarantees.ts'
 import { mysql } from '../../src/stores/mysql/index.ts'
 import { deaths, jumps, network } from './faults.ts'
-import type { StoreHarness } from './harness.ts'
+import { lacksBy, type StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 import type { Stack } from './stack.ts'
 
@@ -26,7 +27,11 @@ export function mysqlHarness(): StoreHarness {
       ...deaths(started),
       ...jumps(started),
     },
-    lacks: { watch: 'the server notifies nobody', selection: 'the core asks for one name after the other' },
+    lacks: {
+      ...lacksBy(guarantees),
+      watch: 'the server notifies nobody',
+      selection: 'the core asks for one name after the other',
+    },
     end: () => started.end(),
   }
 }

@@ -3,9 +3,11 @@ import postgresJs from 'postgres'
 import { startClock } from '../../lab/servers/clock.ts'
 import { startPgBouncer } from '../../lab/servers/pgbouncer.ts'
 import { type PostgresServer, startPostgres } from '../../lab/servers/postgres.ts'
+import { guaranteesOf as guaranteesOfAdvisory } from '../../src/stores/postgres/advisory/guarantees.ts'
+import { guaranteesOf } from '../../src/stores/postgres/guarantees.ts'
 import { advisory, type PostgresClient, type PostgresOptions, postgres } from '../../src/stores/postgres/index.ts'
 import { deaths, jumps, network } from './faults.ts'
-import type { StoreHarness } from './harness.ts'
+import { lacksBy, type StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
 /** A client as users create it, and how to close it. The store opens its own connections from it. */
@@ -50,6 +52,7 @@ function poolerHarness(): StoreHarness {
     open: async () => (await started.value).store(),
     faults: deaths(started),
     lacks: {
+      ...lacksBy(guaranteesOf(true)),
       cut: 'the network is tested without a pooler',
       delay: 'the network is tested without a pooler',
       jump: 'the clock is tested without a pooler',
@@ -80,6 +83,7 @@ function serverHarness(name: string, repeats?: string): StoreHarness {
       ...deaths(started),
       ...jumps(started),
     },
+    lacks: lacksBy(guaranteesOf(true)),
     end: () => started.end(),
   }
 }
@@ -105,6 +109,7 @@ export function advisoryHarness(): StoreHarness {
       ...jumps(started),
     },
     lacks: {
+      ...lacksBy(guaranteesOfAdvisory(0)),
       apart: 'a lock belongs to its session',
       selection: 'the core asks for one name after the other',
       break: 'that would end all leases of its session',

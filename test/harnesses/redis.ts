@@ -8,9 +8,10 @@ import { startClock } from '../../lab/servers/clock.ts'
 import { startCluster } from '../../lab/servers/cluster.ts'
 import { startRedis } from '../../lab/servers/redis.ts'
 import { SentinelSet, startSentinel } from '../../lab/servers/sentinel.ts'
+import { guaranteesOf } from '../../src/stores/redis/guarantees.ts'
 import { type RedisClient, redis } from '../../src/stores/redis/index.ts'
 import { deaths, jumps, network } from './faults.ts'
-import type { StoreHarness } from './harness.ts'
+import { lacksBy, type StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 import { shipped } from './shipped.ts'
 
@@ -21,6 +22,7 @@ export interface Owned {
 }
 
 const host = '127.0.0.1'
+const byGuarantees = lacksBy(guaranteesOf({ isCluster: false, canListen: true }))
 
 /** Every client library, over one server. */
 export const clients: Readonly<Record<string, (port: number) => Promise<Owned>>> = {
@@ -109,10 +111,12 @@ function nodeHarness(client: string, repeats?: string, isShipped = false): Store
       ...deaths(started),
       ...jumps(started),
     },
-    lacks:
-      client === 'glide'
-        ? { watch: 'a client of valkey-glide has only the subscriptions that it was created with' }
-        : {},
+    lacks: {
+      ...byGuarantees,
+      ...(client === 'glide' && {
+        watch: 'a client of valkey-glide has only the subscriptions that it was created with',
+      }),
+    },
     end: () => started.end(),
   }
 }
@@ -129,6 +133,7 @@ function clusterHarness(name: string, create: (ports: number[]) => Owned): Store
     open: async () => redis((await started.value).client),
     faults: deaths(started, ({ cluster }) => cluster.agreed()),
     lacks: {
+      ...byGuarantees,
       selection: 'the names are on several nodes',
       cut: 'clients connect to the addresses that nodes announce, without a proxy; cuts are tested with one server',
       delay: 'clients connect to the addresses that nodes announce, without a proxy; delays are tested with one server',
@@ -152,6 +157,7 @@ function sentinelHarness(): StoreHarness {
     store: 'redis',
     open: async () => redis((await started.value).client),
     lacks: {
+      ...byGuarantees,
       stop: failover,
       pause: failover,
       cut: failover,

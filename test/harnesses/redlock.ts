@@ -1,9 +1,10 @@
 import { startClock } from '../../lab/servers/clock.ts'
 import { startRedis } from '../../lab/servers/redis.ts'
 import type { RedisClient } from '../../src/stores/redis/index.ts'
+import { guaranteesOf } from '../../src/stores/redlock/guarantees.ts'
 import { redlock } from '../../src/stores/redlock/index.ts'
 import { deaths, jumps, network } from './faults.ts'
-import type { StoreHarness } from './harness.ts'
+import { lacksBy, type StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 import { clients, type Owned } from './redis.ts'
 import { shipped } from './shipped.ts'
@@ -57,6 +58,7 @@ function redlockHarness(
     // Each request uses all servers, and ends when a majority has answered.
     scale: 4 / 3,
     lacks: {
+      ...lacksBy(guaranteesOf(size, true, true)),
       selection: 'a majority must agree on each name',
       queue: 'each server has its own queue, and the queues may differ',
       'one token': 'a second client may win a majority with a higher token before it has seen the first one',

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { newFolder } from '../../lab/servers/folder.ts'
+import { guarantees } from '../../src/stores/sqlite/guarantees.ts'
 import { sqlite } from '../../src/stores/sqlite/index.ts'
-import type { StoreHarness } from './harness.ts'
+import { lacksBy, type StoreHarness } from './harness.ts'
 
 /** One file, with a connection for each client. */
 export function sqliteHarness(): StoreHarness {
@@ -21,6 +22,7 @@ export function sqliteHarness(): StoreHarness {
       },
     },
     lacks: {
+      ...lacksBy(guarantees),
       cut: noServer,
       delay: noServer,
       stop: noServer,

@@ -2,9 +2,10 @@ import { startClock } from '../../lab/servers/clock.ts'
 import { startZooKeeper } from '../../lab/servers/zookeeper.ts'
 import type { Store } from '../../src/contract/store.ts'
 import { createLocks } from '../../src/index.ts'
+import { guaranteesOf } from '../../src/stores/zookeeper/guarantees.ts'
 import { zookeeper } from '../../src/stores/zookeeper/index.ts'
 import { deaths, network } from './faults.ts'
-import type { StoreHarness } from './harness.ts'
+import { lacksBy, type StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
 /** One server. src/stores/zookeeper/test tests ensembles. */
@@ -21,7 +22,7 @@ export function zookeeperHarness(): StoreHarness {
     // The first lease of a ttl needs a new session: three requests within a third of the ttl.
     scale: 4 / 3,
     open: async () => open((await started.value).servers.map(({ port }) => port)),
-    lacks: { selection: 'the core asks for one name after the other' },
+    lacks: { ...lacksBy(guaranteesOf(0)), selection: 'the core asks for one name after the other' },
     faults: {
       ...network(started, open),
       ...deaths(started),

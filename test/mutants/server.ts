@@ -57,7 +57,7 @@ export class Server {
     const hasTurn = this.#is('no grace period')
       ? ahead === 0
       : this.#is('dead crowd blocks')
-        ? now >= name.freeSince + ahead * TURN
+        ? ahead < 2 && now >= name.freeSince + ahead * TURN
         : mayTake(now, name.freeSince + this.#roundTrips(name, ahead), this.#is('queue jumped') ? 0 : ahead)
     const isOurs = holder?.claim.id === id || this.#is('two holders')
     if ((!holder || isOurs) && hasTurn) {

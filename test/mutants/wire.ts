@@ -17,6 +17,7 @@ import type {
   Wake,
 } from '../../src/contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../src/contract/time.ts'
+import { lacksBy } from '../harnesses/harness.ts'
 import type { Flaw } from './flaws.ts'
 import { Server } from './server.ts'
 
@@ -38,6 +39,7 @@ export function harnessOf(flaw?: Flaw): Harness {
   const open = (): Wired => new Wired(site)
   return {
     name: flaw ?? 'the reference',
+    lacks: lacksBy(guarantees),
     open: async () => open(),
     faults: {
       async severable() {

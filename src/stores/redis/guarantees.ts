@@ -2,7 +2,7 @@ import type { Guarantees } from '../../contract/store.ts'
 import type { RedisDriver } from './client.ts'
 
 /** The guarantees of a Redis server, a Sentinel group or a cluster. They are the same for each node. */
-export function guaranteesOf(driver: RedisDriver): Guarantees {
+export function guaranteesOf(driver: Pick<RedisDriver, 'isCluster' | 'canListen'>): Guarantees {
   return {
     scope: 'network',
     exclusion:

@@ -118,8 +118,8 @@ export class Client {
     })
   }
 
-  break(name: string, token?: bigint): Promise<bigint | undefined> {
-    return within(`break ${name}`, signal => this.store.break(name, { by: 'an administrator', token }, signal))
+  break(name: string, token?: bigint, slot?: number): Promise<bigint | undefined> {
+    return within(`break ${name}`, signal => this.store.break(name, { by: 'an administrator', token, slot }, signal))
   }
 
   locks(defaults: LocksDefaults = {}): Locks {

@@ -12,6 +12,8 @@ import { queueCases } from './queue.ts'
 import { clockCases, renewalCases, tokenCases } from './renewals.ts'
 import { selectionCases } from './selection.ts'
 import { sharingCases } from './sharing.ts'
+import { slotQueueCases } from './slot-queue.ts'
+import { slotCases } from './slots.ts'
 import { Space } from './space.ts'
 import { staleCases } from './stale.ts'
 import { usingCases } from './using.ts'
@@ -35,6 +37,7 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
   waiting: waitingCases,
   'using and close': usingCases,
   selections: selectionCases,
+  slots: [...slotCases, ...slotQueueCases],
   sharing: sharingCases,
   'lost and late messages': messageCases,
   faults: faultCases,

@@ -7,7 +7,7 @@ import type { Space } from './space.ts'
 import { inTime, STATE_LIMIT, sleep, TooSlow, until } from './timing.ts'
 
 /** Milliseconds after its last request for which a dead waiter may block others that cannot pass it. */
-const LONGEST_POSITION = 5_000
+export const LONGEST_POSITION: number = 5_000
 
 /** The queue, in a store that serves waiters first come, first served. */
 export const queueCases: Case[] = [

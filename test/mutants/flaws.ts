@@ -67,6 +67,37 @@ export type Flaw =
   | 'given up selection is sent'
   | 'kept waiter is not woken'
   | 'kept waiter is forgotten after a grant'
+  | 'slot given twice'
+  | 'highest slot first'
+  | 'one slot for all units'
+  | 'own limit counts'
+  | 'slots above the limit'
+  | 'lock beside a slot'
+  | 'limit of 16'
+  | 'copy changes the limit'
+  | 'copy of a waiter changes its units'
+  | 'copy ignores the other ends'
+  | 'tombstone only of a held name'
+  | 'token of the slot'
+  | 'slot lost with its holder'
+  | 'release ends all leases'
+  | 'note of all holders'
+  | 'inspect shows one holder'
+  | 'inspect shows no units'
+  | 'holders in the order of their grants'
+  | 'break ends one lease'
+  | 'break ignores the slot'
+  | 'break ends older leases'
+  | 'grant not seen by the next'
+  | 'position of many units outlasts'
+  | 'readers overtake'
+  | 'small claims overtake'
+  | 'passed waiter counts on'
+  | 'passed waiter never counts again'
+  | 'no chain of wakes'
+  | 'no wake of the next after a grant'
+  | 'no wake after a withdrawal'
+  | 'wake only of a free name'
 
 /** By flaw: the case that must catch it (the start of its name), and the message of that case. */
 export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]>> = {
@@ -76,6 +107,16 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'acquire waits for the name': ['R2: answers a claim that must wait at once', /not within/],
   'busy answer late': ['R2: answers a claim that must wait at once', /the busy answer took/],
   'queues who does not queue': ['R2: keeps nothing of a claim that does not queue', /deep-equal/],
+  'slot given twice': ['R1: several claims hold a name under its limit', /deep-equal/],
+  'highest slot first': ['R1: several claims hold a name under its limit', /deep-equal/],
+  'one slot for all units': ['R1: a claim for several units gets', /deep-equal/],
+  'own limit counts': ['R1: the smallest limit in use counts', /should not/],
+  'slots above the limit': ['R1: a claim does not hold while a slot', /should not/],
+  'lock beside a slot': ['R1: a claim of limit 1 holds alone', /should not/],
+  'limit of 16': ['R1: accepts the largest limit', /should hold/],
+  'grant not seen by the next': ['R1: concurrent claims through two clients never', /deep-equal/],
+  'copy changes the limit': ['R1: a claim that asks again keeps its slots', /deep-equal/],
+  'copy of a waiter changes its units': ['R1: a waiter that asks again keeps its limit', /deep-equal/],
   'copy of acquire shortens': ['R3: a stale copy of the acquire never shortens its lease', /ms remain/],
   'stale acquire takes the name': ['R3: a stale acquire ends no lease', /strictly equal/],
   'stale renewal carried out': ['R3: a stale renewal never shortens', /the stale renewal left/],
@@ -110,7 +151,7 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'wakes who watches no more': ['R9: wakes no waiter whose watch was stopped', /strictly equal/],
   'break does not raise the token': ['R10: a break frees the name and outranks the old holder', / after /],
   'break of a free name': ['R10: a break of a free name changes nothing', /strictly equal/],
-  'break ignores the token': ['R10: a break with a token ends only', /strictly equal/],
+  'break ignores the token': ['R10: a break with a token ends only the lease', /strictly equal/],
   'break clears the queue': ['R10: a break keeps the queue', /strictly equal/],
   'inspect shows an expired holder': ['R11: shows no expired lease', /it is no longer shown/],
   'name taken for a prefix': ['R11: shows one name', /deep-equal/],
@@ -130,12 +171,33 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'unchanged note taken for gone': ['R7: shows the latest note', /strictly equal/],
   'watch armed late': ['R9: a break wakes the first waiter', /the first waiter is woken/],
   'stale break carried out': ['R10: a stale break takes the name', /strictly equal/],
-  'end of a long name ignored': ['R11: accepts names, owners and notes of 255 bytes', /should hold/],
+  'end of a long name ignored': ['R11: accepts names, owners and notes of 255 bytes', /deep-equal/],
   'prefix taken for a pattern': ['R11: accepts every valid character', /prefix/],
   'selection ignores the gate': ['R14: grants nothing while somebody holds the gate', /isGated/],
   'selection overtakes': ['R14: overtakes nobody', /overtook a waiter/],
   'selection of too few': ['R14: grants as many names as are wanted', /!more.held/],
   'selection of withdrawn claims': ['R14: refuses claims that were withdrawn', /a withdrawn claim holds/],
+  'copy ignores the other ends': ['R3: a stale copy of the acquire never shortens a lease that', /ms remain/],
+  'tombstone only of a held name': ['R4: a withdrawn claim is refused while a slot', /should not/],
+  'token of the slot': ['R5: tokens rise over all grants of a name', / after /],
+  'slot lost with its holder': ['R6: grants the slot of a holder that stopped', /granted again/],
+  'release ends all leases': ['R6: a renewal or a release is that of one claim', /deep-equal/],
+  'note of all holders': ['R7: a note is that of one claim', /deep-equal/],
+  'break ends one lease': ['R10: a break ends the leases of all holders', /strictly equal/],
+  'break ends older leases': ['R10: a break with a token ends no other', /strictly equal/],
+  'break ignores the slot': ['R10: a break with a slot ends only', /strictly equal/],
+  'inspect shows one holder': ['R11: shows each holder with its slots', /deep-equal/],
+  'holders in the order of their grants': ['R11: shows each holder with its slots', /deep-equal/],
+  'inspect shows no units': ['R11: shows each waiter with its limit', /deep-equal/],
+  'readers overtake': ['R8: readers never overtake a writer', /should not/],
+  'small claims overtake': ['R8: claims for one slot never overtake', /should not/],
+  'position of many units outlasts': ['R8: a dead waiter that does not fit', /does not hold/],
+  'passed waiter counts on': ['R8: a passed waiter costs no grace period', /should hold/],
+  'passed waiter never counts again': ['R8: a passed waiter counts again', /was overtaken/],
+  'no chain of wakes': ['R9: the readers that wait for a writer', /is woken/],
+  'no wake of the next after a grant': ['R9: the third waiter is woken in time', /is woken/],
+  'no wake after a withdrawal': ['R9: the withdrawal of a first waiter', /is woken/],
+  'wake only of a free name': ['R9: a waiter for two slots is woken', /is woken/],
   'kept waiter is forgotten after a grant': ['R15: a waiter whose grant was not accepted', /the waiter is woken/],
   'inspect ends after a page': ['R11: shows each of 1,200 names once', /deep-equal/],
 }

@@ -1,5 +1,6 @@
 import { LeaseError } from '../../src/contract/errors.ts'
 import type {
+  BreakParameters,
   Busy,
   Claim,
   ClaimKey,
@@ -11,107 +12,98 @@ import type {
   SomeGranted,
   Wake,
 } from '../../src/contract/store.ts'
-import { LONGEST_REQUEST, TURN, turnAfter } from '../../src/contract/time.ts'
-import { askAgainAfter, mayTake, placeLifetime, roundTrips } from '../../src/stores/shared/queue.ts'
+import { roundTripOf, TURN } from '../../src/contract/time.ts'
+import { type Asker, type Held, Name } from '../../src/stores/shared/rules/name.ts'
+import { type Holder, type NameState, UNUSED } from '../../src/stores/shared/rules/state.ts'
 import { type Names, select } from '../../src/stores/shared/selection.ts'
+import type { NameClass } from '../model/name/model.ts'
 import type { Flaw } from './flaws.ts'
-import { type Holder, type Name, recordOf } from './name.ts'
 
-/** The smallest server that keeps the contract, or keeps it except for one planted flaw. */
+/** The smallest server that keeps the contract, or keeps it except for one planted flaw. The rules of a name decide. */
 export class Server {
   /** The shift of its wall clock, in milliseconds. */
   wallOffset = 0
   readonly #flaw: Flaw | undefined
-  readonly #names = new Map<string, Name>()
-  readonly #withdrawn = new Map<string, number>()
-  readonly #withdrawnOf = new Map<string, string>()
+  readonly #Name: NameClass
+  readonly #names = new Map<string, NameState>()
+  /** The last holder of each name, for the flaws that show or revive it. */
+  readonly #last = new Map<string, Holder>()
   readonly #released = new Set<string>()
   readonly #broken = new Set<string>()
   readonly #wakes = new Map<string, Wake>()
   readonly #losses = new Map<string, () => void>()
   /** Claims that were changed in this turn of the event loop, for the flaws that race. */
   readonly #changed = new Set<string>()
-  #counter = 0n
+  #counter = 0
 
-  constructor(flaw?: Flaw) {
+  constructor(flaw?: Flaw, Rules: NameClass = Name) {
     this.#flaw = flaw
+    this.#Name = Rules
   }
 
   acquire(claim: Claim, deadline: number): Grant | Busy {
     const now = this.#arrived(deadline, 'stale acquire takes the name')
-    const { id, ttl } = claim
-    const name = this.#at(claim.name)
-    if (now > deadline) name.holder = undefined
-    const { holder } = name
-    const isWithdrawn = !this.#is('tombstone ignored') && (this.#withdrawn.get(id) ?? 0) > now
-    if (isWithdrawn) return { held: false, retryAfter: LONGEST_REQUEST }
-    const isOwn =
-      this.#isOf(holder, claim) &&
-      !this.#is('holder gets another token') &&
-      !(this.#is('copy granted again while under way') && this.#changed.has(id))
-    if (isOwn && this.#is('copy of acquire shortens')) holder.expires = now + ttl
-    if (isOwn && this.#is('acquire brings the old note back')) holder.claim = claim
-    if (isOwn) return this.#extend(holder, Math.max(holder.expires, now + ttl), ttl)
-    const place = this.#is('waiter gets another position') ? -1 : name.queue.findIndex(({ claim }) => claim.id === id)
-    const ahead = place < 0 ? name.queue.length : place
-    const hasTurn = this.#is('no grace period')
-      ? ahead === 0
-      : this.#is('dead crowd blocks')
-        ? ahead < 2 && now >= name.freeSince + ahead * TURN
-        : mayTake(now, name.freeSince + this.#roundTrips(name, ahead), this.#is('queue jumped') ? 0 : ahead)
-    const isOurs = holder?.claim.id === id || this.#is('two holders')
-    if ((!holder || isOurs) && hasTurn) {
-      name.queue = name.queue.filter(({ claim }) => claim.id !== id)
-      name.holder = { claim, token: this.#token(), expires: now + ttl }
+    const { name: text, ttl } = claim
+    if (this.#is('grant not seen by the next') && this.#changed.size > 0)
+      this.#edit(text, state => ({ ...state, holders: state.holders.slice(0, -1) }))
+    const name = this.#at(text)
+    const asker = this.#askerOf(claim, name.state)
+    const { id } = asker
+    if (now > deadline) name.break()
+    if (this.#is('copy granted again while under way') && this.#changed.has(id)) name.release(id)
+    const answer = name.acquire(asker)
+    if (answer.held) {
       this.#change(id)
-      return this.#granted(name.holder, ttl)
+      if (this.#is('acquire brings the old note back')) name.annotate(id, claim.note)
     }
-    if (claim.queue || this.#is('queues who does not queue'))
-      name.queue[ahead] = { claim, lapses: now + placeLifetime(ttl) }
-    const freeAt = (holder?.expires ?? name.freeSince) + this.#roundTrips(name, ahead)
-    const retryAfter = askAgainAfter(now, freeAt, ahead, ttl, claim.queue)
+    this.#put(text, name, id)
+    if (answer.held) return this.#granted(answer, ttl)
     const isForgotten = this.#is('kept waiter is forgotten after a grant') && this.#broken.has(id)
     const listens = this.#is('kept waiter is not woken') || isForgotten
     const kept = listens || this.#is('keeps no position')
-    return { held: false, retryAfter, ahead, listens, kept, holder: holder && recordOf(holder) }
+    const [holder] = name.state.holders
+    return { ...answer, listens, kept, holder: holder && recordOf(text, holder, now) }
   }
 
   acquireSome(selection: Selection, deadline: number): SomeGranted | NoneGranted {
-    const now = performance.now()
     const { claims, gate } = selection
-    const guard = this.#at(gate.name)
-    const isAway = guard.holder !== undefined && guard.holder.claim.id !== gate.id
-    const isFree = ({ name: text, id }: Claim): boolean => {
-      const { holder, freeSince, queue } = this.#at(text)
-      if ((this.#withdrawn.get(id) ?? 0) > now && !this.#is('selection of withdrawn claims')) return false
-      const place = queue.findIndex(({ claim }) => claim.id === id)
-      const ahead = this.#is('selection overtakes') ? 0 : place < 0 ? queue.length : place
-      return holder ? holder.claim.id === id : mayTake(now, freeSince, ahead)
+    const isAway = this.#holdersOf(gate.name).some(({ id }) => id !== gate.id)
+    const isFree = (claim: Claim): boolean => {
+      const name = this.#at(claim.name)
+      const { state } = name
+      const waiters = this.#is('selection overtakes') ? [] : state.waiters
+      const gone = this.#is('selection of withdrawn claims') ? new Map() : state.gone
+      const asker = this.#askerOf({ ...claim, queue: false }, state)
+      return new this.#Name(name.now, { ...state, waiters, gone }).acquire(asker).held
     }
     const names: Names = {
       acquire: claim => {
         const isOther = claim.queue && claim.name !== claims[0]?.name && claim.name !== gate.name
         if (isOther && this.#is('selection waits for one name'))
           return this.acquire({ ...claim, queue: false }, deadline)
-        if (this.#is('selection of withdrawn claims')) this.#withdrawn.delete(claim.id)
-        if (this.#is('selection overtakes')) this.#at(claim.name).queue = []
+        this.#edit(claim.name, state => {
+          if (this.#is('selection of withdrawn claims')) return { ...state, gone: new Map() }
+          return this.#is('selection overtakes') ? { ...state, waiters: [] } : state
+        })
         return this.acquire(claim, deadline)
       },
       leave: claim => {
         if (isAway && this.#is('selection waits on without the gate')) return
+        const isWaiting = this.#at(claim.name).state.waiters.some(({ id }) => id === claim.id)
         if (this.#is('selection ends what it holds')) this.release(claim)
-        else if (isAway || !this.#is('selection waits on')) this.#leave(claim)
+        else if (isWaiting && (isAway || !this.#is('selection waits on'))) this.release(claim)
       },
-      holds: ({ name, id }) => !this.#is('selection ends what it holds') && this.#at(name).holder?.claim.id === id,
+      holds: ({ name, id }) =>
+        !this.#is('selection ends what it holds') && this.#holdersOf(name).some(holder => holder.id === id),
       release: claim => void (this.#is('selection keeps the gate') || this.release(claim)),
       isFree,
       isUnused: name => {
-        const { holder, queue } = this.#at(name)
-        return this.#is('selection ignores the gate') || (!holder && queue.length === 0)
+        const { holders, waiters } = this.#at(name).state
+        return this.#is('selection ignores the gate') || holders.length + waiters.length === 0
       },
       holder: name => {
-        const { holder } = this.#at(name)
-        return holder && recordOf(holder)
+        const [holder] = this.#holdersOf(name)
+        return holder && recordOf(name, holder, performance.now())
       },
     }
     const most = this.#is('selection of too few') ? claims.filter(isFree).length : selection.want
@@ -120,55 +112,61 @@ export class Server {
   }
 
   renew(claim: Claim, deadline: number): Grant | undefined {
-    const now = this.#arrived(deadline, 'stale renewal carried out')
-    const name = this.#at(claim.name)
-    if (this.#is('renewal revives') && !name.holder && name.last?.claim.id === claim.id) name.holder = name.last
-    const { holder } = name
-    if (!this.#isOf(holder, claim) || this.#conflicts(claim.id)) return undefined
-    if (this.#is('renewal brings the old note back')) holder.claim = claim
-    const renewed = this.#is('renewal gets another token') ? { ...holder, token: this.#token() } : holder
-    name.holder = renewed
-    return this.#extend(renewed, now + claim.ttl, claim.ttl, this.#is('renewal overstates the ttl'))
+    this.#arrived(deadline, 'stale renewal carried out')
+    const { name: text, ttl } = claim
+    const last = this.#last.get(text)
+    if (this.#is('renewal revives') && last?.id === claim.id)
+      this.#edit(text, state => ({ ...state, holders: [{ ...last, expires: Number.POSITIVE_INFINITY }] }))
+    const name = this.#at(text)
+    const { id } = this.#askerOf(claim, name.state)
+    if (this.#conflicts(id)) return undefined
+    const answer = name.renew(id, ttl)
+    if (this.#is('renewal brings the old note back')) name.annotate(id, claim.note)
+    this.#put(text, name, id)
+    return answer && this.#granted(answer, ttl, this.#is('renewal overstates the ttl'))
   }
 
-  annotate({ name, id, ttl, note }: Claim, deadline: number): boolean {
-    const now = this.#arrived(deadline, 'stale note written')
-    const { holder } = this.#at(name)
-    if (holder?.claim.id !== id || this.#conflicts(id)) return false
-    if (this.#is('unchanged note taken for gone') && note === holder.claim.note) return false
-    holder.claim = { ...holder.claim, note }
-    if (this.#is('note renews')) holder.expires = now + ttl
+  annotate({ name: text, id, ttl, note }: Claim, deadline: number): boolean {
+    this.#arrived(deadline, 'stale note written')
+    const name = this.#at(text)
+    const held = name.state.holders.find(holder => holder.id === id)
+    if (!held || this.#conflicts(id)) return false
+    if (this.#is('unchanged note taken for gone') && note === held.note) return false
+    name.annotate(id, note)
+    if (this.#is('note renews')) name.renew(id, ttl)
+    if (this.#is('note of all holders')) for (const holder of name.state.holders) name.annotate(holder.id, note)
+    this.#put(text, name, id)
     return true
   }
 
-  release(key: ClaimKey): 'released' | 'gone' {
-    const { name: text, id } = key
+  release({ name: text, id }: ClaimKey): 'released' | 'gone' {
     const name = this.#at(text)
-    if (name.holder !== undefined && (name.holder.claim.id === id || this.#is('release by name'))) {
-      this.#released.add(id)
-      name.queue = name.queue.filter(({ claim }) => claim.id !== id)
-      this.#free(name, text)
-      return 'released'
-    }
-    if (this.#leave(key)) return 'released'
-    if (this.#is('one tombstone a name')) this.#forgetWithdrawn(text)
-    this.#withdrawnOf.set(id, text)
-    if (this.#is('no tombstone after a release') && this.#released.has(id)) return 'gone'
-    this.#withdrawn.set(id, performance.now() + (this.#is('tombstone of one second') ? 1_000 : LONGEST_REQUEST))
-    return 'gone'
+    const { holders } = name.state
+    const isHeld = holders.some(holder => holder.id === id)
+    const [other] = this.#is('release by name') ? holders : []
+    const answer = name.release(other?.id ?? id)
+    if (isHeld) this.#released.add(id)
+    this.#put(text, name, id)
+    if (this.#is('no tombstone after a release') && this.#released.has(id))
+      this.#edit(text, state => ({ ...state, gone: new Map() }))
+    return answer
   }
 
-  break(text: string, token: bigint | undefined, deadline: number): bigint | undefined {
+  break(text: string, { token, slot }: BreakParameters, deadline: number): bigint | undefined {
     this.#arrived(deadline, 'stale break carried out')
     const name = this.#at(text)
-    const { holder } = name
-    if (!holder) return this.#is('break of a free name') ? this.#token() : undefined
-    if (token !== undefined && token !== holder.token && !this.#is('break ignores the token')) return undefined
-    if (this.#is('break clears the queue')) name.queue = []
-    this.#broken.add(holder.claim.id)
-    const higher = this.#is('break does not raise the token') ? holder.token : this.#token()
-    this.#free(name, text)
-    return higher
+    for (const { id } of name.state.holders) this.#broken.add(id)
+    const only = {
+      token: token === undefined || this.#is('break ignores the token') ? undefined : Number(token),
+      slot: this.#is('break ignores the slot') ? undefined : slot,
+    }
+    const [highest] = name.state.holders.map(holder => holder.token).sort((a, b) => b - a)
+    const answer = name.break(only)
+    if (this.#is('break of a free name') && !answer) return BigInt(this.#nextToken())
+    this.#put(text, name)
+    if (this.#is('break clears the queue')) this.#edit(text, state => ({ ...state, waiters: [] }))
+    if (!answer) return undefined
+    return BigInt(this.#is('break does not raise the token') ? (highest ?? 0) : answer.token)
   }
 
   inspect(query: Query): LeaseRecord[] {
@@ -178,15 +176,20 @@ export class Server {
         : this.#is('name taken for a prefix')
           ? name.startsWith(query.name)
           : name === this.#keyOf(query.name)
-    const now = performance.now()
     const names = [...this.#names.keys()].filter(isAsked)
     return (this.#is('inspect ends after a page') ? names.slice(0, 1_000) : names).flatMap(name => {
-      const { holder, last, queue } = this.#at(name)
-      const shown = holder ?? (this.#is('inspect shows an expired holder') ? last : undefined)
-      const waiting = queue.map(({ claim: { owner, note }, lapses }, position): LeaseRecord => {
-        return { name, state: 'waiting', owner, note, remaining: lapses - now, position }
+      const { now, state } = this.#at(name)
+      const last = this.#is('inspect shows an expired holder') ? this.#last.get(name) : undefined
+      const holders = state.holders.length > 0 || !last ? state.holders : [last]
+      const sorted = this.#is('holders in the order of their grants')
+        ? holders
+        : holders.toSorted((a, b) => (a.slots[0] ?? 0) - (b.slots[0] ?? 0))
+      const shown = this.#is('inspect shows one holder') ? sorted.slice(0, 1) : sorted
+      const waiting = state.waiters.map(({ owner, note, limit, units, lapses }, position): LeaseRecord => {
+        const record = { name, state: 'waiting', owner, note, limit, remaining: lapses - now, position } as const
+        return this.#is('inspect shows no units') ? record : { ...record, units }
       })
-      return [...(shown ? [recordOf(shown)] : []), ...waiting]
+      return [...shown.map(holder => recordOf(name, holder, now)), ...waiting]
     })
   }
 
@@ -208,33 +211,61 @@ export class Server {
     for (const lost of this.#losses.values()) if (!this.#is('loss never reported')) lost()
     this.#losses.clear()
     this.#names.clear()
-    if (this.#is('counter lost in a restart')) this.#counter = 0n
-    this.#withdrawn.clear()
+    if (this.#is('counter lost in a restart')) this.#counter = 0
   }
 
   /** Resolves when the flawed acquire of this name may be answered. */
   async freed(text: string): Promise<void> {
     if (this.#is('busy answer late')) await new Promise(resolve => setTimeout(resolve, 2_000).unref())
-    while (this.#is('acquire waits for the name') && this.#at(text).holder)
+    while (this.#is('acquire waits for the name') && this.#holdersOf(text).length > 0)
       await new Promise(resolve => setTimeout(resolve, 10).unref())
-  }
-
-  /** False: the claim did not wait. */
-  #leave({ name: text, id }: ClaimKey): boolean {
-    const name = this.#at(text)
-    const { length } = name.queue
-    name.queue = name.queue.filter(({ claim }) => claim.id !== id)
-    const waited = name.queue.length < length
-    if (waited && !name.holder) this.#wakeHead(name)
-    return waited
   }
 
   #is(flaw: Flaw): boolean {
     return this.#flaw === flaw
   }
 
-  #isOf(holder: Holder | undefined, { id, owner }: Claim): holder is Holder {
-    return this.#is('owner taken for the id') ? holder?.claim.owner === owner : holder?.claim.id === id
+  /** The name now. */
+  #at(text: string): Name {
+    const floor = this.#nextToken()
+    const state = this.#names.get(this.#keyOf(text)) ?? UNUSED
+    // A wall clock may be behind the last token.
+    return new this.#Name(performance.now(), floor <= this.#counter ? { ...state, token: 0 } : state, floor)
+  }
+
+  #holdersOf(text: string): readonly Holder[] {
+    return this.#at(text).state.holders
+  }
+
+  #edit(text: string, change: (state: NameState) => NameState): void {
+    const key = this.#keyOf(text)
+    this.#names.set(key, change(this.#names.get(key) ?? UNUSED))
+  }
+
+  /** Stores what was decided for the claim with this id, and wakes waiters. */
+  #put(text: string, name: Name, id?: string): void {
+    const { state } = name
+    const key = this.#keyOf(text)
+    this.#names.set(key, state)
+    this.#counter = Math.max(this.#counter, state.token)
+    const last = state.holders.at(-1)
+    if (last) this.#last.set(key, last)
+    if (this.#is('wake lost')) return
+    const wakes = name.wakes(id === undefined ? undefined : new Set([id]))
+    for (const [waiter, delay] of wakes) this.#wakes.get(waiter)?.(delay || undefined)
+    const [first] = state.waiters
+    if (!this.#is('release grants the name to a waiter') || !first || wakes.get(first.id) !== 0) return
+    name.acquire({ ...first, queue: true })
+    this.#names.set(key, name.state)
+  }
+
+  #askerOf(claim: Claim, { holders }: NameState): Asker {
+    const { owner, note, ttl, limit = 1, units = 1, roundTrip } = claim
+    const own = this.#is('owner taken for the id') ? holders.find(holder => holder.owner === owner) : undefined
+    const added = this.#is('round trip has no limit') ? (roundTrip ?? 0) : roundTripOf(roundTrip)
+    const grace = TURN + (this.#is('grace period ignores the round trip') ? 0 : added)
+    const queue = claim.queue || this.#is('queues who does not queue')
+    return { id: own?.id ?? claim.id, owner, note, ttl, limit, units, grace, queue }
   }
 
   #change(id: string): void {
@@ -265,67 +296,18 @@ export class Server {
     return prefix.split('').every((letter, index) => letter === '_' || letter === name[index])
   }
 
-  /** The current state of the name, without expired leases. */
-  #at(text: string): Name {
-    const now = performance.now()
-    const key = this.#keyOf(text)
-    const found = this.#names.get(key)
-    const name = found ?? { holder: undefined, freeSince: Number.NEGATIVE_INFINITY, queue: [], last: undefined }
-    if (!found) this.#names.set(key, name)
-    const { holder } = name
-    if (holder && holder.expires <= now) {
-      name.holder = undefined
-      name.last = holder
-      name.freeSince = holder.expires
-    }
-    name.queue = name.queue.filter(({ lapses }) => lapses > now)
-    return name
+  #granted({ token, slots }: Held, ttl: number, overstates = this.#is('grant overstates the ttl')): Grant {
+    return { held: true, token: BigInt(token), ttl: overstates ? 4 * ttl : ttl, slots }
   }
 
-  #extend(holder: Holder, expires: number, ttl: number, overstates = false): Grant {
-    holder.expires = expires
-    return this.#granted(holder, ttl, overstates)
-  }
-
-  #granted({ token }: Holder, ttl: number, overstates = this.#is('grant overstates the ttl')): Grant {
-    return { held: true, token, ttl: overstates ? 4 * ttl : ttl }
-  }
-
-  #forgetWithdrawn(text: string): void {
-    for (const [id, name] of this.#withdrawnOf) if (name === text) this.#withdrawn.delete(id)
-  }
-
-  #free(name: Name, text: string): void {
-    if (this.#is('tombstone ends with a lease')) this.#forgetWithdrawn(text)
-    name.holder = undefined
-    name.freeSince = performance.now()
-    const [first] = name.queue
-    this.#wakeHead(name)
-    if (!first || !this.#is('release grants the name to a waiter')) return
-    const { claim } = first
-    name.holder = { claim, token: this.#token(), expires: name.freeSince + claim.ttl }
-    name.queue.shift()
-  }
-
-  #roundTrips({ queue }: Name, ahead: number): number {
-    const before = queue.slice(0, ahead).map(({ claim }) => claim)
-    if (this.#is('grace period ignores the round trip')) return 0
-    if (this.#is('round trip has no limit')) return before.reduce((sum, { roundTrip = 0 }) => sum + roundTrip, 0)
-    return roundTrips(before)
-  }
-
-  #wakeHead({ queue }: Name): void {
-    if (this.#is('wake lost')) return
-    const watched = queue.filter(({ claim }) => this.#wakes.has(claim.id))
-    for (const [index, { claim }] of watched.slice(0, 2).entries())
-      this.#wakes.get(claim.id)?.(index > 0 ? turnAfter(queue.findIndex(place => place.claim === claim)) : undefined)
-  }
-
-  #token(): bigint {
+  #nextToken(): number {
     const wall = performance.timeOrigin + performance.now() + this.wallOffset
-    if (this.#is('token is the wall clock')) return BigInt(Math.floor(wall * 1_000))
-    if (this.#is('token is the wall clock in seconds')) return BigInt(Math.floor(wall / 1_000))
-    this.#counter += 1n
-    return this.#counter
+    if (this.#is('token is the wall clock')) return Math.floor(wall * 1_000)
+    if (this.#is('token is the wall clock in seconds')) return Math.floor(wall / 1_000)
+    return this.#counter + 1
   }
+}
+
+function recordOf(name: string, { owner, note, token, expires, limit, slots }: Holder, now: number): LeaseRecord {
+  return { name, state: 'held', owner, note, token: BigInt(token), remaining: expires - now, limit, slots }
 }

@@ -17,7 +17,7 @@ import type {
   Wake,
 } from '../../src/contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../src/contract/time.ts'
-import { lacksBy } from '../harnesses/harness.ts'
+import type { NameClass } from '../model/name/model.ts'
 import type { Flaw } from './flaws.ts'
 import { Server } from './server.ts'
 
@@ -26,6 +26,7 @@ const guarantees: Guarantees = {
   exclusion: 'always',
   token: 'a counter',
   order: 'first come, first served',
+  sharing: 'slots',
   waiting: 'pushed',
   shortestTtl: 10,
   clock: 'the monotonic clock of this process',
@@ -34,12 +35,11 @@ const guarantees: Guarantees = {
 }
 
 /** All faults, over a simulated network. */
-export function harnessOf(flaw?: Flaw): Harness {
-  const site: Site = { server: new Server(flaw), flaw, isDead: false, running: Promise.resolve() }
+export function harnessOf(flaw?: Flaw, Rules?: NameClass): Harness {
+  const site: Site = { server: new Server(flaw, Rules), flaw, isDead: false, running: Promise.resolve() }
   const open = (): Wired => new Wired(site)
   return {
     name: flaw ?? 'the reference',
-    lacks: lacksBy(guarantees),
     open: async () => open(),
     faults: {
       async severable() {
@@ -146,8 +146,8 @@ class Wired implements Store {
     yield* await this.#send(signal, LONGEST_REQUEST, server => server.inspect(query))
   }
 
-  break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#send(signal, LONGEST_REQUEST, (server, deadline) => server.break(name, token, deadline))
+  break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#send(signal, LONGEST_REQUEST, (server, deadline) => server.break(name, parameters, deadline))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Lease } from './contract/lease.ts'
+import type { Lease, Permit } from './contract/lease.ts'
 import type { Store } from './contract/store.ts'
 import { coreEnvironment } from './core/core.ts'
 import type { Leasing } from './core/leasing.ts'
@@ -13,7 +13,6 @@ import { AllNames } from './recipes/sharing/all.ts'
 import { HeldSlots } from './recipes/sharing/held-slots.ts'
 import type { SharingHost } from './recipes/sharing/host.ts'
 import type { LeaseSet } from './recipes/sharing/lease-set.ts'
-import type { Permit } from './recipes/sharing/permit.ts'
 import { readWrite, semaphore } from './recipes/sharing/permits.ts'
 import type { PermitOptions, ReadWrite, SemaphoreOptions, Sharing } from './recipes/sharing/sharing.ts'
 

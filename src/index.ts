@@ -8,7 +8,7 @@ export {
   type LeaseErrorOptions,
 } from './contract/errors.ts'
 export { subscribe } from './contract/events.ts'
-export type { Lease, LeaseEnd } from './contract/lease.ts'
+export type { Lease, LeaseEnd, Permit } from './contract/lease.ts'
 export type { LeaseEvents, LossReason, SharedKind } from './contract/lease-events.ts'
 export type { NameState } from './contract/record.ts'
 export type {
@@ -54,6 +54,5 @@ export type { Leadership } from './recipes/leadership.ts'
 export type { ObserveOptions } from './recipes/observe.ts'
 export type { Acquirable } from './recipes/sharing/acquirable.ts'
 export type { LeaseSet } from './recipes/sharing/lease-set.ts'
-export type { HeldSlot, Permit } from './recipes/sharing/permit.ts'
 export type { PermitOptions, ReadWrite, SemaphoreOptions, Sharing } from './recipes/sharing/sharing.ts'
 export { type MemoryOptions, memory } from './stores/memory/index.ts'

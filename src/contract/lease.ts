@@ -77,3 +77,16 @@ export declare class Lease implements AsyncDisposable {
   /** Name, token (a decimal string), owner, ttl and remaining. */
   toJSON(): Record<string, unknown>
 }
+
+/**
+ * A lease on one or more slots of a name that several can hold: a semaphore, or readers and writers. It is renewed, lost
+ * and released as one lease.
+ */
+export declare class Permit extends Lease {
+  /** The lowest slot that is held, from 0. */
+  readonly slot: number
+  /** All slots that are held, in rising order. Nobody else has one of them at the same time. */
+  readonly slots: readonly number[]
+  /** The limit that it was acquired with; 2^31 - 1 for a reader. Pass it to the resource with the token and the slots. */
+  readonly limit: number
+}

@@ -275,11 +275,12 @@ export class Acquisition {
 
   /** Checks whether it has waited for at least one ttl, and this process has held the name for at least one ttl. */
   check(now: number, own: ReadonlyMap<string, ListedLease>, others: ReadonlyMap<string, readonly ListedLease[]>): void {
-    const { name, ttl } = this.#claim
+    const { name, ttl, limit } = this.#claim
     const holder = this.#busy?.holder
     // Other locks may hold the name in another store. Token and owner together show that it is this one.
     const isHolder = ({ token, owner }: ListedLease): boolean => token === holder?.token && owner === holder?.owner
     const lease = own.get(name) ?? others.get(name)?.find(isHolder)
+    if (lease?.limit !== undefined && limit !== undefined) return // two permits in one process are not a deadlock
     this.#isElsewhere = !own.has(name)
     if (this.#isReported || !lease || now < Math.max(this.#started, lease.heldSince) + ttl) return
     this.#waitsFor = lease
@@ -307,10 +308,19 @@ export class Acquisition {
     if (!holder) return ahead ? `free, but ${ahead} claims wait before this one` : 'not available, holder unknown'
     const remaining = `for another ${holder.remaining} ms unless renewed`
     // Another owner means other locks, which saves the search. The token decides, because owners may be shared.
-    const own = holder.owner === this.#claim.owner ? leaseOn(this.#claim.name, this.#core.leases) : undefined
-    return own && own.token === holder.token
-      ? `${this.#heldHere(own)}, ${remaining}; ${NOT_REENTRANT}`
-      : `held by ${holder.owner}, ${remaining}`
+    const isOwn = holder.owner === this.#claim.owner && this.#claim.limit === undefined
+    const own = isOwn ? leaseOn(this.#claim.name, this.#core.leases) : undefined
+    if (own && own.token === holder.token) return `${this.#heldHere(own)}, ${remaining}; ${NOT_REENTRANT}`
+    return `${this.#shortage}held by ${holder.owner}, ${remaining}`
+  }
+
+  /** What a permit lacks, before who has it. */
+  get #shortage(): string {
+    const { limit = 1, units = 1 } = this.#claim
+    const ahead = this.#busy?.ahead
+    if (limit === 1) return ''
+    if (ahead) return `not free, because ${ahead} claims wait before this one; `
+    return `without ${units > 1 ? `${units} free slots` : 'a free slot'}: one is `
   }
 
   #heldHere({ owner, heldSince }: ListedLease, isElsewhere = false): string {

@@ -21,6 +21,8 @@ export interface ListedLease {
   readonly name: string
   readonly owner: string
   readonly token: bigint
+  /** Of the claim. `undefined`: it holds alone. */
+  readonly limit: number | undefined
   /** The clock's time before the granted request left. */
   readonly heldSince: number
   readonly remaining: number

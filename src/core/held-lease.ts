@@ -15,6 +15,8 @@ import { HandleRef, type LeaseHandle } from './lease-handle.ts'
 import { Renewals } from './renewals.ts'
 import { withdraw } from './withdraw.ts'
 
+const FIRST_SLOT: readonly number[] = [0]
+
 /** Several leases that end together. */
 export interface LeaseGroup {
   /** The loss of any of them. */
@@ -34,6 +36,8 @@ export class HeldLease implements ListedLease {
   readonly name: string
   readonly owner: string
   readonly token: bigint
+  readonly limit: number | undefined
+  readonly slots: readonly number[]
   readonly heldSince: number
   readonly renewals: Renewals
   group: LeaseGroup | undefined
@@ -61,6 +65,8 @@ export class HeldLease implements ListedLease {
     this.name = claim.name
     this.owner = claim.owner
     this.token = grant.token
+    this.limit = claim.limit
+    this.slots = grant.slots ?? FIRST_SLOT
     this.heldSince = sent
     this.#deadline = deadline
     deadline.lease = this
@@ -151,7 +157,7 @@ export class HeldLease implements ListedLease {
   }
 
   /** It has this `maxHold`, which counts from now. */
-  limit(maxHold: number | undefined): void {
+  limitHold(maxHold: number | undefined): void {
     if (maxHold === undefined) return
     this.#deadline.limit(maxHold)
     this.#core.heartbeat.limit?.(maxHold)
@@ -246,6 +252,7 @@ export class HeldLease implements ListedLease {
   }
 
   #fault(code: LeaseErrorCode, what: string): LeaseError {
-    return new LeaseError(code, `the lease ${JSON.stringify(this.name)} ${what}`, { lease: this.name })
+    const kind = this.limit === undefined ? 'lease' : 'permit of'
+    return new LeaseError(code, `the ${kind} ${JSON.stringify(this.name)} ${what}`, { lease: this.name })
   }
 }

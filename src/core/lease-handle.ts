@@ -1,10 +1,14 @@
 import type { Identified } from '../contract/identity.ts'
-import type { Lease } from '../contract/lease.ts'
+import type { Lease, Permit } from '../contract/lease.ts'
 import { warn } from '../contract/warnings.ts'
 import { Handle } from './handle.ts'
 
 /** What the core does for a handle. */
-export type Held = Omit<Lease, 'toJSON' | typeof Symbol.asyncDispose>
+export interface Held extends Omit<Lease, 'toJSON' | typeof Symbol.asyncDispose> {
+  /** `undefined`: it is a lease, and no permit. */
+  readonly limit?: number | undefined
+  readonly slots?: readonly number[]
+}
 
 /**
  * The lease as its user sees it. While the core renews the lease it refers to the handle weakly. So it notices when the
@@ -45,6 +49,26 @@ export class LeaseHandle extends Handle implements Lease, Identified {
   }
 }
 
+export class PermitHandle extends LeaseHandle implements Permit {
+  readonly limit: number
+  readonly slots: readonly number[]
+
+  constructor(held: Held) {
+    super(held)
+    this.limit = held.limit ?? 1
+    this.slots = held.slots ?? []
+  }
+
+  get slot(): number {
+    return this.slots[0] ?? 0
+  }
+
+  override toJSON(): Record<string, unknown> {
+    const { limit, slot, slots } = this
+    return { ...super.toJSON(), limit, slot, slots }
+  }
+}
+
 const dropped = new FinalizationRegistry<WeakRef<Held>>(held => {
   const lease = held.deref()
   if (!lease) return // collected with its timers, such as those of a virtual clock
@@ -55,7 +79,9 @@ const dropped = new FinalizationRegistry<WeakRef<Held>>(held => {
   warn('HOLDFAST_LEASE_DROPPED', message)
 })
 
-const newHandle = (held: Held): LeaseHandle => new LeaseHandle(held)
+const newHandle = (held: Held): LeaseHandle => {
+  return held.limit === undefined ? new LeaseHandle(held) : new PermitHandle(held)
+}
 
 /** The core's reference to a handle. It is strong at first, because watching a lease is too expensive for short leases. */
 export class HandleRef {

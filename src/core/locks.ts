@@ -205,7 +205,16 @@ export class CoreLocks implements Leasing {
    */
   protected async hold<Result>(name: string, terms: AcquireTerms, resultOf: ResultOf<Result>): Promise<Result> {
     const { ttl, wait: limit, note, owner, heartbeat, livenessLimit, maxHold, background } = terms
-    const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: limit > 0 }
+    const claim: Claim = {
+      name,
+      id: randomId(),
+      owner,
+      ttl,
+      note,
+      queue: limit > 0,
+      limit: terms.limit,
+      units: terms.units,
+    }
 
     if (events.acquire_began.hasSubscribers)
       events.acquire_began.publish({ id: claim.id, name, owner, ttl, kind: terms.kind })

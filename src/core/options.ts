@@ -91,6 +91,9 @@ export interface AcquireTerms {
   readonly signal: AbortSignal | undefined
   /** If it is more than a lease on one name. */
   readonly kind?: SharedKind
+  /** Of a permit or a reader. */
+  readonly limit?: number | undefined
+  readonly units?: number | undefined
 }
 
 export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat', 'livenessLimit', 'maxHold']

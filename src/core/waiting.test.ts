@@ -78,7 +78,7 @@ test('a holder that died is followed when its ttl ends, with or without a wake',
     expect(wait.settled).toBe(false)
     await clock.advance(1)
     expect(wait.settled).toBe(true)
-    expect(store.count('acquire')).toBeLessThan(6)
+    expect(store.count('acquire')).toBeLessThanOrEqual(8) // it keeps its position every third of 5 s
   }
 })
 

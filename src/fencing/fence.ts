@@ -146,7 +146,9 @@ export function refusePermit(holder: Holder, what: string): void {
 
 /** The slots of a permit. A lease has none. */
 function slotsOf(holder: Holder): readonly { readonly slot: number; readonly token: bigint }[] {
-  return 'slots' in holder && Array.isArray(holder.slots) ? holder.slots : []
+  if ('heldSlots' in holder && Array.isArray(holder.heldSlots)) return holder.heldSlots
+  const { token } = holder
+  return 'slots' in holder && Array.isArray(holder.slots) ? holder.slots.map(slot => ({ slot, token })) : []
 }
 
 /**

@@ -7,10 +7,7 @@ import type {
   ClaimKey,
   Grant,
   Guarantees,
-  NoneGranted,
   Query,
-  Selection,
-  SomeGranted,
   Store,
   Wake,
 } from '../../src/contract/store.ts'
@@ -66,6 +63,7 @@ export function memoryHarness(): StoreHarness {
       },
     },
     lacks: {
+      selection: 'one request acquires several slots',
       ...lacksBy(guarantees),
       close: 'all users of the store share it, and it has no connection',
       jump: "its clock is the process's own, whose jumps the core sees as well",
@@ -94,14 +92,6 @@ class Reached implements Store {
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     return this.#reach(requestLimit(claim.ttl), store => store.acquire(claim, signal))
-  }
-
-  acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
-    return this.#reach(requestLimit(selection.gate.ttl), async store => {
-      const answer = await store.acquireSome?.(selection, signal)
-      if (answer) return answer
-      throw new Error('the store in memory has no acquireSome')
-    })
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {

@@ -251,7 +251,7 @@ export class Server {
     const last = state.holders.at(-1)
     if (last) this.#last.set(key, last)
     if (this.#is('wake lost')) return
-    const wakes = name.wakes(id === undefined ? undefined : new Set([id]))
+    const wakes = name.wakes(id)
     for (const [waiter, delay] of wakes) this.#wakes.get(waiter)?.(delay || undefined)
     const [first] = state.waiters
     if (!this.#is('release grants the name to a waiter') || !first || wakes.get(first.id) !== 0) return

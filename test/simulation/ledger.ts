@@ -1,7 +1,7 @@
 import type { Lease } from '../../src/contract/lease.ts'
 import type { Busy, Claim, ClaimKey, Grant } from '../../src/contract/store.ts'
 import { requestLimit, TURN } from '../../src/contract/time.ts'
-import { placeLifetime } from '../../src/stores/shared/queue.ts'
+import { positionLifetime } from '../../src/stores/shared/rules/name.ts'
 import type { Machine } from './machine.ts'
 import { Reference } from './reference.ts'
 import type { World } from './world.ts'
@@ -58,7 +58,7 @@ export const LONGEST_TTL = 1_500
  * Milliseconds for which a name may be free while claims wait for it: a waiter learns of a holder with a shorter ttl only
  * when it next renews its position, and then another waiter may be first.
  */
-const LONGEST_IDLE = placeLifetime(LONGEST_TTL) / 3 + TURN + 10
+const LONGEST_IDLE = positionLifetime(LONGEST_TTL) / 3 + TURN + 10
 
 /** The same after a release, of which the first waiter is notified at once. */
 const LONGEST_HANDOFF = 30
@@ -67,7 +67,7 @@ const LONGEST_HANDOFF = 30
  * Milliseconds without faults in which somebody asks for a free name that is waited for (R15): a third of a position's
  * lifetime, a request that gets no answer, and the pause after it.
  */
-const LONGEST_SILENCE = placeLifetime(LONGEST_TTL) / 3 + requestLimit(LONGEST_TTL) + 2_000
+const LONGEST_SILENCE = positionLifetime(LONGEST_TTL) / 3 + requestLimit(LONGEST_TTL) + 2_000
 
 /** Milliseconds after which an abandoned claim leaves no trace, if no message is lost. */
 const LONGEST_WITHDRAWAL = 50
@@ -264,7 +264,7 @@ export class Ledger {
     const operation = Number(claim.note)
     const call = this.#calls.get(operation)
     if (call) call.asked = this.#world.now
-    if (!answer.held && answer.ahead === undefined) this.counts.refusedWithdrawn += 1
+    if (!answer.held && this.#reference.isWithdrawn(claim, now)) this.counts.refusedWithdrawn += 1
     const grant = this.#reference.acquired(claim, answer, now)
     if (!answer.held) return
     if (!grant) {
@@ -295,15 +295,20 @@ export class Ledger {
     this.#reference.renewed(claim, answer, now)
   }
 
+  annotated({ name }: Claim, now: number): void {
+    this.#reference.seen(name, now)
+  }
+
   released(key: ClaimKey, answer: 'released' | 'gone', now: number): void {
     const holder = this.#reference.holder(key.name, now)
-    if (holder?.claim.id === key.id) this.#gaveBack.add(Number(holder.claim.note))
+    if (holder?.id === key.id) this.#gaveBack.add(Number(holder.note))
     this.#reference.released(key, answer, now)
   }
 
   broken(name: string, of: bigint | undefined, token: bigint | undefined, now: number): void {
     const holder = this.#reference.holder(name, now)
-    if (holder && (of ?? holder.token) === holder.token) this.#excused.set(Number(holder.claim.note), this.#world.now)
+    if (holder && (of ?? BigInt(holder.token)) === BigInt(holder.token))
+      this.#excused.set(Number(holder.note), this.#world.now)
     if (token !== undefined) this.counts.breaks += 1
     this.#reference.broken(name, of, token, now)
   }
@@ -329,7 +334,7 @@ export class Ledger {
   /** By the server. */
   #isHolder({ lease, operation }: Held): boolean {
     const holder = this.#reference.holder(lease.name, this.#serverNow())
-    return holder?.claim.note === String(operation) && holder.token === lease.token
+    return holder?.note === String(operation) && BigInt(holder.token) === lease.token
   }
 
   /** Names that are held or waited for by the server. */

@@ -1,38 +1,24 @@
 import type { Busy, Claim, ClaimKey, Grant } from '../../src/contract/store.ts'
-import { turnAfter } from '../../src/contract/time.ts'
-import { placeLifetime } from '../../src/stores/shared/queue.ts'
+import { TURN } from '../../src/contract/time.ts'
+import { Name } from '../../src/stores/shared/rules/name.ts'
+import { type Holder, type NameState, UNUSED } from '../../src/stores/shared/rules/state.ts'
 
-export interface Holder {
-  readonly claim: Claim
-  readonly token: bigint
-  expires: number
-}
-
-interface Place {
-  readonly claim: Claim
-  /** Since when it has been waiting. */
-  readonly since: number
-  readonly lapses: number
-}
-
-interface Name {
-  holder: Holder | undefined
+interface Entry {
+  readonly state: NameState
   freeSince: number
   /** Did its last holder release it, so that a waiter was woken? */
   wasReleased: boolean
-  places: Place[]
-  /** The highest token that was granted for it. */
-  token: bigint
+  /** By the id of a waiter: since when it waits. */
+  readonly since: Map<string, number>
 }
 
 /**
- * A second implementation of the rules of a store with a queue, to check the memory store. It gets all requests and
- * replies in order. Calls `fail` for each violation.
+ * What the rules say of each request to the server, to check its answers. It gets all requests and replies in order, and
+ * calls `fail` for each violation. After one it goes on with what the server did.
  */
 export class Reference {
   readonly #fail: (what: string) => void
-  readonly #names = new Map<string, Name>()
-  readonly #withdrawn = new Set<string>()
+  readonly #entries = new Map<string, Entry>()
 
   constructor(fail: (what: string) => void) {
     this.#fail = fail
@@ -40,125 +26,131 @@ export class Reference {
 
   /** For a new grant, returns how long the name had been free while the claim waited, and why. */
   acquired(claim: Claim, answer: Grant | Busy, now: number): { idle: number; wasReleased: boolean } | undefined {
-    const { name, id } = claim
-    const state = this.#at(name, now)
-    const { holder } = state
-    const ahead = this.#ahead(state, id)
-    const isFree = !holder && now >= state.freeSince + turnAfter(ahead)
+    const { name, id, ttl, limit = 1, units = 1 } = claim
+    const entry = this.#at(name, now)
+    const { holders, gone, token } = entry.state
+    const own = holders.find(holder => holder.id === id)
+    const rules = new Name(now, entry.state)
+    const expected = rules.acquire({ ...claim, limit, units, grace: TURN })
     if (!answer.held) {
-      if (this.#withdrawn.has(id)) return undefined
-      if (holder?.claim.id === id) this.#fail(`${name}: a holder was refused its own lease`)
-      else if (isFree) this.#fail(`${name}: a claim was refused a name that is free and its turn`)
-      if (answer.ahead !== ahead) this.#fail(`${name}: ${ahead} wait before a claim, and it was told ${answer.ahead}`)
-      if ((answer.holder?.token ?? 0n) !== (holder?.token ?? 0n)) this.#fail(`${name}: another holder was named`)
-      const since = state.places[ahead]?.since ?? now
-      if (claim.queue) state.places[ahead] = { claim, since, lapses: now + placeLifetime(claim.ttl) }
+      if (!gone.has(id)) {
+        if (own) this.#fail(`${name}: a holder was refused its own lease`)
+        else if (expected.held) this.#fail(`${name}: a claim was refused a name that is free and its turn`)
+        else if (answer.ahead !== expected.ahead)
+          this.#fail(`${name}: ${expected.ahead} wait before a claim, and it was told ${answer.ahead}`)
+        if (Number(answer.holder?.token ?? 0n) !== (holders[0]?.token ?? 0))
+          this.#fail(`${name}: another holder was named`)
+      }
+      if (claim.queue && !entry.since.has(id)) entry.since.set(id, now)
+      if (!expected.held) this.#put(name, { ...entry, state: rules.state })
       return undefined
     }
-    if (this.#withdrawn.has(id)) this.#fail(`${name}: a claim was granted after it was withdrawn`)
-    if (answer.ttl < claim.ttl) this.#fail(`${name}: less was granted than was asked for`)
-    if (holder?.claim.id === id) {
-      if (answer.token !== holder.token) this.#fail(`${name}: the token of a lease changed`)
-      holder.expires = Math.max(holder.expires, now + claim.ttl)
-      return undefined
-    }
-    if (holder) this.#fail(`${name}: granted while another holds`)
-    else if (!isFree)
-      this.#fail(`${name}: granted before ${ahead} who wait, ${now - state.freeSince} ms after it fell free`)
-    if (answer.token <= state.token) this.#fail(`${name}: token ${answer.token} was given after ${state.token}`)
-    const since = state.places.find(place => place.claim.id === id)?.since ?? now
-    state.token = answer.token
-    state.places = state.places.filter(place => place.claim.id !== id)
-    state.holder = { claim, token: answer.token, expires: now + claim.ttl }
-    return { idle: now - Math.max(since, state.freeSince), wasReleased: state.wasReleased }
+    if (gone.has(id)) this.#fail(`${name}: a claim was granted after it was withdrawn`)
+    if (answer.ttl < ttl) this.#fail(`${name}: less was granted than was asked for`)
+    if (own && answer.token !== BigInt(own.token)) this.#fail(`${name}: the token of a lease changed`)
+    if (!own && holders.length > 0) this.#fail(`${name}: granted while another holds`)
+    else if (!expected.held)
+      this.#fail(`${name}: granted before ${expected.ahead} who wait, ${now - entry.freeSince} ms after it fell free`)
+    if (!own && answer.token <= token) this.#fail(`${name}: token ${answer.token} was given after ${token}`)
+    const last = Math.max(token, Number(answer.token))
+    const granted: Holder = { ...claim, limit, token: Number(answer.token), slots: [0], expires: now + ttl }
+    const { state } = rules
+    // The server chooses the token.
+    const held = expected.held
+      ? state.holders.map(each => (each.id === id ? { ...each, token: last } : each))
+      : [granted]
+    this.#put(name, { ...entry, state: { ...state, token: last, holders: held } })
+    const since = entry.since.get(id) ?? now
+    entry.since.delete(id)
+    return own ? undefined : { idle: now - Math.max(since, entry.freeSince), wasReleased: entry.wasReleased }
   }
 
-  renewed(claim: Claim, answer: Grant | undefined, now: number): void {
-    const { holder } = this.#at(claim.name, now)
-    const isHeld = holder?.claim.id === claim.id
-    if (isHeld !== (answer !== undefined))
-      this.#fail(`${claim.name}: a renewal was ${answer ? 'granted to who holds no more' : 'refused to the holder'}`)
-    if (!isHeld || !answer) return
-    if (answer.token !== holder.token) this.#fail(`${claim.name}: the token of a lease changed by renewal`)
-    holder.expires = now + claim.ttl
+  renewed({ name, id, ttl }: Claim, answer: Grant | undefined, now: number): void {
+    const entry = this.#at(name, now)
+    const rules = new Name(now, entry.state)
+    const expected = rules.renew(id, ttl)
+    if ((expected !== undefined) !== (answer !== undefined))
+      this.#fail(`${name}: a renewal was ${answer ? 'granted to who holds no more' : 'refused to the holder'}`)
+    if (expected && answer && answer.token !== BigInt(expected.token))
+      this.#fail(`${name}: the token of a lease changed by renewal`)
+    this.#put(name, { ...entry, state: rules.state })
+  }
+
+  /** A request of another kind saw the name. */
+  seen(name: string, now: number): void {
+    this.#put(name, this.#at(name, now))
   }
 
   released({ name, id }: ClaimKey, answer: 'released' | 'gone', now: number): void {
-    const state = this.#at(name, now)
-    const isHolder = state.holder?.claim.id === id
-    const waits = state.places.some(place => place.claim.id === id)
-    if ((isHolder || waits) !== (answer === 'released')) this.#fail(`${name}: a release was answered ${answer}`)
-    state.places = state.places.filter(place => place.claim.id !== id)
-    if (isHolder) free(state, now, true)
-    if (answer === 'gone') this.#withdrawn.add(id)
+    const entry = this.#at(name, now)
+    const rules = new Name(now, entry.state)
+    if (rules.release(id) !== answer) this.#fail(`${name}: a release was answered ${answer}`)
+    entry.since.delete(id)
+    this.#freed(name, entry, rules.state, now)
   }
 
   /** `of`: the token of the lease that was to end; `undefined`: of any. */
   broken(name: string, of: bigint | undefined, token: bigint | undefined, now: number): void {
-    const state = this.#at(name, now)
-    const isHeld = state.holder !== undefined && (of === undefined || of === state.holder.token)
-    if ((token !== undefined) !== isHeld) this.#fail(`${name}: a break of ${of ?? 'any'} was answered ${token}`)
+    const entry = this.#at(name, now)
+    const rules = new Name(now, entry.state)
+    const expected = rules.break({ token: of === undefined ? undefined : Number(of) })
+    if ((token !== undefined) !== (expected !== undefined))
+      this.#fail(`${name}: a break of ${of ?? 'any'} was answered ${token}`)
+    this.#put(name, entry)
     if (token === undefined) return
-    if (token <= state.token) this.#fail(`${name}: token ${token} was given by a break after ${state.token}`)
-    state.token = token
-    free(state, now, true)
+    if (token <= entry.state.token)
+      this.#fail(`${name}: token ${token} was given by a break after ${entry.state.token}`)
+    this.#freed(name, entry, { ...rules.state, token: Number(token) }, now)
   }
 
   /** The server lost all data, but tokens still rise. */
   forgot(): void {
-    for (const state of this.#names.values()) {
-      state.holder = undefined
-      state.freeSince = Number.NEGATIVE_INFINITY
-      state.places = []
-    }
-    this.#withdrawn.clear()
+    for (const [name, { state }] of this.#entries) this.#put(name, unused(state.token))
   }
 
   /** The holder of the name according to the server. */
   holder(name: string, now: number): Holder | undefined {
-    return this.#at(name, now).holder
+    return this.#at(name, now).state.holders[0]
   }
 
   /** Does a claim with this note hold or wait? */
   knows(name: string, note: string, now: number): boolean {
-    const { holder, places } = this.#at(name, now)
-    return holder?.claim.note === note || places.some(({ claim }) => claim.note === note)
+    const { holders, waiters } = this.#at(name, now).state
+    return [...holders, ...waiters].some(each => each.note === note)
   }
 
-  /** The state, owner and position of each record of one name. */
-  records(name: string, now: number): (string | number | undefined)[][] {
-    const { holder, places } = this.#at(name, now)
-    const held = holder ? [['held', holder.claim.owner, undefined]] : []
-    return [...held, ...places.map(({ claim }, position) => ['waiting', claim.owner, position])]
+  isWithdrawn({ name, id }: ClaimKey, now: number): boolean {
+    return this.#at(name, now).state.gone.has(id)
   }
 
   /** Names that are held or waited for. */
   left(now: number): string[] {
-    return [...this.#names.keys()].filter(name => {
-      const { holder, places } = this.#at(name, now)
-      return holder || places.length > 0
+    return [...this.#entries.keys()].filter(name => {
+      const { holders, waiters } = this.#at(name, now).state
+      return holders.length + waiters.length > 0
     })
   }
 
-  #ahead({ places }: Name, id: string): number {
-    const index = places.findIndex(place => place.claim.id === id)
-    return index < 0 ? places.length : index
+  /** The name as it is now. What nobody sees does not change it. */
+  #at(name: string, now: number): Entry {
+    const entry = this.#entries.get(name) ?? unused(0)
+    this.#entries.set(name, entry)
+    const { holders, waiters, gone, token, changed } = new Name(now, entry.state).state
+    const [ended] = entry.state.holders
+    if (ended && holders.length === 0) Object.assign(entry, { freeSince: ended.expires, wasReleased: false })
+    return { ...entry, state: { holders, waiters, gone, token, changed } }
   }
 
-  #at(name: string, now: number): Name {
-    let state = this.#names.get(name)
-    if (!state) {
-      state = { holder: undefined, freeSince: Number.NEGATIVE_INFINITY, wasReleased: false, places: [], token: 0n }
-      this.#names.set(name, state)
-    }
-    if (state.holder && state.holder.expires <= now) free(state, state.holder.expires, false)
-    state.places = state.places.filter(place => place.lapses > now)
-    return state
+  #freed(name: string, entry: Entry, state: NameState, now: number): void {
+    const isFreed = entry.state.holders.length > state.holders.length
+    this.#put(name, { ...entry, state, ...(isFreed && { freeSince: now, wasReleased: true }) })
+  }
+
+  #put(name: string, entry: Entry): void {
+    this.#entries.set(name, entry)
   }
 }
 
-function free(state: Name, since: number, wasReleased: boolean): void {
-  state.holder = undefined
-  state.wasReleased = wasReleased
-  state.freeSince = since
+function unused(token: number): Entry {
+  return { state: { ...UNUSED, token }, freeSince: Number.NEGATIVE_INFINITY, wasReleased: false, since: new Map() }
 }

@@ -144,7 +144,9 @@ export class Server {
   }
 
   async annotate(claim: Claim, deadline: number, signal: AbortSignal): Promise<boolean | Late> {
-    return this.#isLate(deadline) ? { late: true } : this.#store.annotate(claim, signal)
+    if (this.#isLate(deadline)) return { late: true }
+    this.#ledger.annotated(claim, this.#clock.now())
+    return this.#store.annotate(claim, signal)
   }
 
   async release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {

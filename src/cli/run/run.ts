@@ -1,4 +1,4 @@
-import { type Acquirable, connect, LeaseError, type Locks, type Permit } from '../../index.ts'
+import { type Acquirable, connect, type Lease, LeaseError, type Locks, type Permit } from '../../index.ts'
 import { closeLocks } from '../close-locks.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
@@ -61,6 +61,6 @@ async function acquire(locks: Locks, options: RunOptions, output: Output, signal
   }
 }
 
-function shared(locks: Locks, name: string, sharing: Sharing): Acquirable<Permit> {
+function shared(locks: Locks, name: string, sharing: Sharing): Acquirable<Lease | Permit> {
   return typeof sharing === 'string' ? locks.readWrite(name)[sharing] : locks.semaphore(name, sharing)
 }

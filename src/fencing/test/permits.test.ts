@@ -10,12 +10,12 @@ import type { Holder } from '../mark.ts'
 import { type Bank, banks } from './banks.ts'
 
 interface Shown extends Holder {
-  readonly slots: readonly { readonly slot: number; readonly token: bigint }[]
+  readonly slots?: readonly number[]
 }
 
 /** A permit as a process shows it that does not know that it has ended. */
 function paused({ name, token, slots }: Shown): Shown {
-  return { name, token, slots }
+  return slots ? { name, token, slots } : { name, token }
 }
 
 describe.each(Object.keys(banks))('%s', name => {
@@ -71,7 +71,7 @@ describe.each(Object.keys(banks))('%s', name => {
     await bank.touch(await reader.acquire())
     expect(await failureOf(bank.add(command))).toMatchObject({ code: 'STALE_TOKEN' })
     const resources = (await bank.marks.list('books')).map(({ resource }) => resource)
-    expect(resources).toHaveLength(17)
+    expect(resources).toEqual(['books'])
     await locks.close()
   })
 

@@ -7,8 +7,9 @@ import { Ending } from '../../core/ending.ts'
 import type { HeldLease, LeaseGroup } from '../../core/held-lease.ts'
 import { HandleRef } from '../../core/lease-handle.ts'
 import type { AcquireTerms } from '../../core/options.ts'
+import type { Demand } from './demand.ts'
 import type { SharingHost } from './host.ts'
-import { type HeldSlot, PermitHandle } from './permit.ts'
+import { type HeldSlot, SlotsHandle } from './permit.ts'
 
 /** A slot and the lease on it. */
 export interface SlotLease {
@@ -21,7 +22,9 @@ export class HeldPermit implements LeaseGroup {
   readonly name: string
   readonly owner: string
   readonly token: bigint
-  readonly slots: readonly HeldSlot[]
+  readonly limit: number
+  readonly slots: readonly number[]
+  readonly heldSlots: readonly HeldSlot[]
   readonly #leases: readonly HeldLease[]
   readonly #abort = new AbortSource()
   readonly #handle: HandleRef
@@ -34,27 +37,34 @@ export class HeldPermit implements LeaseGroup {
   #released = 0 // slots
 
   /** `held`: by slot, in ascending order. */
-  constructor(host: Pick<SharingHost, 'heldSlots'>, name: string, held: readonly SlotLease[], terms: AcquireTerms) {
+  constructor(
+    host: Pick<SharingHost, 'heldSlots'>,
+    { name, slots }: Pick<Demand, 'name' | 'slots'>,
+    held: readonly SlotLease[],
+    terms: AcquireTerms,
+  ) {
     const { owner, maxHold, background } = terms
     this.name = name
     this.owner = owner
-    this.slots = held.map(({ slot, lease }) => ({ slot, token: lease.token }))
-    this.token = this.slots[0]?.token ?? 0n
+    this.limit = slots.length
+    this.slots = held.map(({ slot }) => slot)
+    this.heldSlots = held.map(({ slot, lease }) => ({ slot, token: lease.token }))
+    this.token = this.heldSlots[0]?.token ?? 0n
     this.#onEnd = host.heldSlots.add(
       name,
       held.map(({ slot }) => slot),
     )
     this.#leases = held.map(({ lease }) => lease)
     this.#maxHold = maxHold
-    this.#handle = new HandleRef(this, background, () => new PermitHandle(this, this.slots))
+    this.#handle = new HandleRef(this, background, () => new SlotsHandle(this, this.heldSlots))
     for (const lease of this.#leases) {
       lease.group = this
-      lease.limit(maxHold)
+      lease.limitHold(maxHold)
     }
   }
 
-  get handle(): PermitHandle {
-    return this.#handle.get() as PermitHandle
+  get handle(): SlotsHandle {
+    return this.#handle.get() as SlotsHandle
   }
 
   get ttl(): number {
@@ -143,7 +153,7 @@ export class HeldPermit implements LeaseGroup {
 
   #lose(reason: LossReason): void {
     if (this.error) return
-    const lost = this.slots.find((_, index) => this.#leases[index]?.isLost)
+    const lost = this.heldSlots.find((_, index) => this.#leases[index]?.isLost)
     const which = this.slots.length > 1 && lost ? ` because its slot ${lost.slot}` : ''
     const what = {
       gone: `is no longer held${which ? `,${which}` : ', because it'} expired at the store or was broken`,

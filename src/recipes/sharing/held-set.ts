@@ -55,7 +55,7 @@ export class HeldSet implements LeaseGroup {
 
   /** All are held: from now on they have this `maxHold`. */
   limit(maxHold: number | undefined): void {
-    for (const lease of this.#leases) lease.limit(maxHold)
+    for (const lease of this.#leases) lease.limitHold(maxHold)
   }
 
   /** Releases this one, before the set is complete. */

@@ -1,7 +1,7 @@
-import type { Lease } from '../../contract/lease.ts'
-import { type Held, LeaseHandle } from '../../core/lease-handle.ts'
+import type { Permit } from '../../contract/lease.ts'
+import { type Held, PermitHandle } from '../../core/lease-handle.ts'
 
-/** A slot that a permit holds. Tokens of different slots are not comparable. */
+/** A slot that a permit holds by a lease of its own. Tokens of different slots are then not comparable. */
 export interface HeldSlot {
   /** 0 is the lease of the name itself. */
   readonly slot: number
@@ -9,29 +9,23 @@ export interface HeldSlot {
   readonly token: bigint
 }
 
-/**
- * A lease on one or more slots of a name that several can hold: a semaphore, or readers and writers. If one slot is lost,
- * the permit is lost: `signal` aborts, and the other slots are released at once.
- */
-export interface Permit extends Lease {
-  /** The lowest slot that is held, from 0. `token` is the token of this slot. */
-  readonly slot: number
-  /** All slots that are held, in ascending order. */
-  readonly slots: readonly HeldSlot[]
-}
+/** A permit over a store whose claims hold alone. */
+export class SlotsHandle extends PermitHandle implements Permit {
+  readonly heldSlots: readonly HeldSlot[]
 
-export class PermitHandle extends LeaseHandle implements Permit {
-  readonly slot: number
-  readonly slots: readonly HeldSlot[]
-
-  constructor(held: Held, slots: readonly HeldSlot[]) {
+  constructor(held: Held, heldSlots: readonly HeldSlot[]) {
     super(held)
-    this.slot = slots[0]?.slot ?? 0
-    this.slots = slots
+    this.heldSlots = heldSlots
   }
 
   override toJSON(): Record<string, unknown> {
-    const slots = this.slots.map(({ slot, token }) => ({ slot, token: token.toString() }))
-    return { ...super.toJSON(), slot: this.slot, slots }
+    const heldSlots = this.heldSlots.map(({ slot, token }) => ({ slot, token: token.toString() }))
+    return { ...super.toJSON(), heldSlots }
   }
+}
+
+/** The slots of a permit, each with its token. */
+export function heldSlotsOf(permit: Permit): readonly HeldSlot[] {
+  const { token } = permit
+  return permit instanceof SlotsHandle ? permit.heldSlots : permit.slots.map(slot => ({ slot, token }))
 }

@@ -1,16 +1,19 @@
 import { checkKeys, checkName, invalid, show } from '../../contract/check.ts'
 import type { LeaseError } from '../../contract/errors.ts'
+import type { Lease, Permit } from '../../contract/lease.ts'
+import type { SharedKind } from '../../contract/lease-events.ts'
 import { LONGEST_SHARED } from '../../contract/reserved.ts'
+import { LARGEST_LIMIT, MOST_UNITS } from '../../contract/store.ts'
+import { Acquisition } from '../../core/acquisition.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import type { Held } from '../../core/work.ts'
 import { type Acquirable, Acquiring } from './acquirable.ts'
 import { Call } from './call.ts'
 import type { Demand } from './demand.ts'
 import type { SharingHost } from './host.ts'
-import type { Permit } from './permit.ts'
 import type { PermitOptions, ReadWrite, SemaphoreOptions } from './sharing.ts'
 
-/** The most permits of a name, and the number of readers: a call that waits stands in the queue of every slot. */
+/** The most permits of a name, and the number of readers, where claims hold alone: a call that waits queues for every slot. */
 const MOST_SLOTS = 16
 
 const semaphoreKeys: ReadonlySet<string> = new Set(['limit'])
@@ -21,33 +24,58 @@ export function semaphore(
   name: string,
   options: SemaphoreOptions,
 ): Acquirable<Permit, PermitOptions> {
-  checkSharedName(name)
+  checkName(name)
   if (typeof options !== 'object')
     throw invalid(`semaphore needs an object with its limit, such as { limit: 3 }, not ${show(options)}`)
   checkKeys(options, semaphoreKeys, 'semaphore')
   const { limit } = options
-  if (!Number.isInteger(limit) || limit < 1 || limit > MOST_SLOTS)
-    throw invalid(
-      `limit must be a whole number from 1 to ${MOST_SLOTS}, not ${show(limit)}` +
-        (limit > MOST_SLOTS ? ': a call that waits queues for each. Use several names' : ''),
-    )
-  return new Permits(host, { name, kind: 'permit', slots: range(0, limit) })
+  const most = hasSlots(host) ? LARGEST_LIMIT : MOST_SLOTS
+  if (!Number.isInteger(limit) || limit < 1 || limit > most)
+    throw invalid(`limit must be a whole number from 1 to ${most}, not ${show(limit)}`)
+  if (hasSlots(host)) return new Permits<Permit>(host, name, 'permit', limit)
+  checkSharedName(name)
+  return new SlotPermits(host, { name, kind: 'permit', slots: range(0, limit) })
 }
 
 /** Readers and writers; see `Sharing.readWrite`. Throws `INVALID_ARGUMENT`. */
 export function readWrite(host: SharingHost, name: string): ReadWrite {
+  checkName(name)
+  if (hasSlots(host)) {
+    const reader = new Permits<Permit>(host, name, 'reader', LARGEST_LIMIT)
+    return { name, reader, writer: new Permits<Lease>(host, name, 'writer') }
+  }
   checkSharedName(name)
   const readers = range(1, MOST_SLOTS)
   const all = [0, ...readers]
   return {
     name,
-    reader: new Permits(host, { name, kind: 'reader', slots: readers }, 1),
-    writer: new Permits(host, { name, kind: 'writer', slots: all }, all.length),
+    reader: new SlotPermits(host, { name, kind: 'reader', slots: readers }, 1),
+    writer: new SlotPermits(host, { name, kind: 'writer', slots: all }, all.length),
+  }
+}
+
+/** Claims on one name, of one limit. A `Permit` if there is one. */
+class Permits<L extends Lease> extends Acquiring<L, PermitOptions> {
+  readonly #name: string
+  readonly #kind: SharedKind
+  readonly #limit: number | undefined
+
+  constructor(host: SharingHost, name: string, kind: SharedKind, limit?: number) {
+    super(host, kind === 'permit' ? ['permits'] : [])
+    this.#name = name
+    this.#kind = kind
+    this.#limit = limit
+  }
+
+  protected override async hold(terms: AcquireTerms, { permits }: PermitOptions): Promise<Held<L> | LeaseError> {
+    const units = permitsOf(permits, Math.min(this.#limit ?? 1, MOST_UNITS))
+    const held = await this.host.hold(this.#name, { ...terms, kind: this.#kind, limit: this.#limit, units })
+    return held instanceof Acquisition ? held.timeout() : (held as unknown as Held<L>)
   }
 }
 
 /** Some slots of a name, of which each call acquires one or several. */
-class Permits extends Acquiring<Permit, PermitOptions> {
+class SlotPermits extends Acquiring<Permit, PermitOptions> {
   readonly #demand: Omit<Demand, 'want'>
   readonly #want: number | undefined
 
@@ -64,6 +92,10 @@ class Permits extends Acquiring<Permit, PermitOptions> {
   }
 }
 
+function hasSlots({ core }: SharingHost): boolean {
+  return core.store.guarantees?.sharing === 'slots'
+}
+
 /** A name whose slots have names that every store accepts. */
 function checkSharedName(name: unknown): asserts name is string {
   checkName(name)
@@ -76,7 +108,7 @@ function checkSharedName(name: unknown): asserts name is string {
 
 function permitsOf(permits: unknown = 1, limit: number): number {
   if (Number.isInteger(permits) && (permits as number) >= 1 && (permits as number) <= limit) return permits as number
-  throw invalid(`permits must be a whole number from 1 to the limit of ${limit}, not ${show(permits)}`)
+  throw invalid(`permits must be a whole number from 1 to ${limit}, not ${show(permits)}`)
 }
 
 function range(first: number, count: number): number[] {

@@ -1,41 +1,23 @@
 import { expect, test } from 'vitest'
 import { follow, stage } from '../../../test/scripted-store.ts'
 import { look } from '../../../test/support.ts'
-import type { Permit } from './permit.ts'
 
-test('many readers or one writer, and a plain lease of the name excludes only writers', async () => {
+test('many readers or one writer, and a plain lease of the name is a writer', async () => {
   const { locks, other, server } = stage()
   const { reader, writer } = locks.readWrite('catalogue')
-  const readers = await Promise.all([reader.acquire(), reader.acquire(), other.readWrite('catalogue').reader.acquire()])
-  expect(new Set(readers.map(({ slot }) => slot)).size).toBe(3)
+  const readers = await Promise.all(Array.from({ length: 500 }, () => reader.acquire()))
+  readers.push(await other.readWrite('catalogue').reader.acquire())
+  expect(new Set(readers.map(({ slot }) => slot)).size).toBe(501)
   expect(await writer.tryAcquire()).toBeUndefined()
-  const lease = await other.acquire('catalogue')
-  const fourth = await reader.tryAcquire()
-  expect(fourth).toBeDefined()
-  for (const each of [...readers, fourth]) await each?.release()
-  expect(await writer.tryAcquire()).toBeUndefined()
-  await lease.release()
+  expect(await other.tryAcquire('catalogue')).toBeUndefined()
+  for (const each of readers) await each.release()
   const writing = await writer.acquire()
-  expect(writing.slots).toHaveLength(17)
+  expect('slots' in writing).toBe(false)
   expect(await reader.tryAcquire()).toBeUndefined()
   expect(await other.tryAcquire('catalogue')).toBeUndefined()
   expect(await other.readWrite('catalogue').writer.tryAcquire()).toBeUndefined()
   await writing.release()
   expect(await look(server, { prefix: '' })).toEqual([])
-})
-
-test('the seventeenth reader waits', async () => {
-  const { locks, clock } = stage()
-  const { reader } = locks.readWrite('x')
-  const readers: Permit[] = []
-  for (let count = 0; count < 16; count += 1) readers.push(await reader.acquire())
-  expect(await reader.tryAcquire()).toBeUndefined()
-  const next = follow(reader.acquire())
-  await clock.advance(60_000)
-  expect(next.settled).toBe(false)
-  await readers[3]?.release()
-  await clock.advance(0)
-  expect(next.value?.slot).toBe(readers[3]?.slot)
 })
 
 test('readers that come after a waiting writer wait for it, and so it is not starved', async () => {
@@ -59,26 +41,13 @@ test('readers that come after a waiting writer wait for it, and so it is not sta
   expect(late.value?.slots).toHaveLength(1)
 })
 
-test('a writer that lost one of its slots is told, and readers come', async () => {
-  const { locks, other, clock } = stage({ ttl: 3_000 })
-  const writing = await locks.readWrite('x').writer.acquire()
-  await other.break('x\u241f5')
-  await clock.advance(1_100)
-  expect(writing.signal.reason).toMatchObject({ code: 'LEASE_LOST', lease: 'x' })
-  expect(await other.readWrite('x').reader.tryAcquire()).toBeDefined()
-})
-
-test('readers and writers of a name exclude its semaphore: a reader takes one permit, a writer all', async () => {
+test('readers of a name use up the permits of a semaphore of it', async () => {
   const { locks } = stage()
-  const { reader, writer } = locks.readWrite('x')
   const semaphore = locks.semaphore('x', { limit: 2 })
-  const reading = await reader.acquire()
-  expect(reading.slot).toBe(1)
-  const permit = await semaphore.tryAcquire()
-  expect(permit?.slot).toBe(0)
+  const { reader } = locks.readWrite('x')
+  const readers = [await reader.acquire(), await reader.acquire()]
   expect(await semaphore.tryAcquire()).toBeUndefined()
-  await permit?.release()
-  await reading.release()
-  await writer.acquire()
-  expect(await semaphore.tryAcquire()).toBeUndefined()
+  await readers[0]?.release()
+  expect(await semaphore.tryAcquire()).toMatchObject({ slot: 0 })
+  expect(await reader.tryAcquire()).toBeUndefined() // its slot would not be below the limit of the permit
 })

@@ -1,27 +1,28 @@
+import type { Lease, Permit } from '../../contract/lease.ts'
 import type { Acquirable } from './acquirable.ts'
 import type { LeaseSet } from './lease-set.ts'
-import type { Permit } from './permit.ts'
 
-/** Semaphores, readers and writers, and sets of names. Each is made of leases. */
+/** Semaphores, readers and writers, and sets of names. A set is made of leases. */
 export interface Sharing {
   /**
    * A semaphore: up to `limit` permits of `name` at a time, across all processes. Sends no request by itself.
    *
    *     await locks.semaphore('geocoder', { limit: 3 }).using(async permit => geocode(permit.signal))
    *
-   * - Slot 0 is the lease of `name`. So a limit of 1 equals a lease, and `acquire(name)` takes one permit.
-   * - `permits` acquires several at once, all or none.
-   * - Nothing stores the limit. Where calls state different limits, the largest counts.
+   * - Each permit has slots of its own, the lowest that were free. `permits` acquires several at once, all or none.
+   * - `acquire(name)` holds alone: beside no permit. So does a permit of limit 1.
+   * - Where calls state different limits, the smallest limit of those that hold counts.
+   * - Waiters are served in order. If the first needs more than is free, the others wait too.
    * - A permit is renewed, lost and fenced as a lease is. A process that died frees its permits after the ttl.
    *
-   * Throws `INVALID_ARGUMENT`, also for a name of more than 240 bytes.
+   * Throws `INVALID_ARGUMENT`.
    */
   semaphore(name: string, options: SemaphoreOptions): Acquirable<Permit, PermitOptions>
   /**
-   * Readers and writers of `name`: up to 16 readers at a time, or one writer. A writer runs alone. Readers that come after
-   * a waiting writer wait. Sends no request by itself. Throws `INVALID_ARGUMENT`, also for a name of more than 240 bytes.
+   * Readers and writers of `name`: any number of readers at a time, or one writer. Readers that come after a waiting writer
+   * wait. Sends no request by itself. Throws `INVALID_ARGUMENT`.
    *
-   * - `acquire(name)` excludes writers, not readers.
+   * - A writer is what `acquire(name)` acquires.
    * - A reader cannot become a writer: it would wait for itself.
    */
   readWrite(name: string): ReadWrite
@@ -44,21 +45,21 @@ export interface Sharing {
 
 /** How many permits there are. */
 export interface SemaphoreOptions {
-  /** Permits that may be held at a time, from 1 to 16. */
+  /** Permits that may be held at a time, from 1 to 2^31 - 1. */
   readonly limit: number
 }
 
 /** How many permits a call acquires. */
 export interface PermitOptions {
-  /** Permits that this call acquires, all or none, up to `limit`. @default 1 */
+  /** Permits that this call acquires, all or none, up to `limit` and 64. @default 1 */
   readonly permits?: number | undefined
 }
 
 /** The two ways to hold a name that many read and one writes. */
 export interface ReadWrite {
   readonly name: string
-  /** One of up to 16 readers. */
+  /** One of any number of readers. */
   readonly reader: Acquirable<Permit>
   /** The only holder of the name. */
-  readonly writer: Acquirable<Permit>
+  readonly writer: Acquirable<Lease>
 }

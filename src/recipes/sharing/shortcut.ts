@@ -202,7 +202,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
       held.push({ slot: this.#slots[index] as number, lease })
     }
     held.sort((a, b) => a.slot - b.slot)
-    const permit = new HeldPermit(this.#host, this.#demand.name, held, this.#terms)
+    const permit = new HeldPermit(this.#host, this.#demand, held, this.#terms)
     this.#events.permit = permit
     return permit
   }

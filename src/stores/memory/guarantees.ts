@@ -7,6 +7,7 @@ export const guarantees: Guarantees = {
   token:
     'a counter, never below the wall clock in microseconds; it falls only if the process restarts and the clock is then behind the last grant',
   order: 'first come, first served',
+  sharing: 'slots',
   waiting: 'pushed',
   shortestTtl: 10,
   clock: 'the monotonic clock of the process, and forward steps of its wall clock',

@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { look } from '../../../test/support.ts'
 import type { Busy, Claim, Grant, Store } from '../../contract/store.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { memory } from './index.ts'
@@ -36,7 +35,7 @@ test('a watch that arrives after its end changes nothing, nor does the end of an
 test('a name is held by one claim at a time, which may ask again and keeps its token', async () => {
   const { store, put, clock } = open()
   const first = await put(claim('a', '1'))
-  expect(first).toEqual({ held: true, token: expect.any(BigInt), ttl: 1_000 })
+  expect(first).toEqual({ held: true, token: expect.any(BigInt), ttl: 1_000, slots: [0] })
   expect(await put(claim('a', '2', { queue: false }))).toMatchObject({
     held: false,
     retryAfter: 1_000,
@@ -51,31 +50,6 @@ test('a name is held by one claim at a time, which may ask again and keeps its t
   await clock.advance(1)
   expect(await store.renew(claim('a', '1'), signal)).toBeUndefined()
   expect(await put(claim('a', '2'))).toMatchObject({ held: true })
-})
-
-test('waiters may hold one grace period apart, and a claim that does not queue after all of them', async () => {
-  const { store, put, clock } = open()
-  await put(claim('a', '1'))
-  for (const id of ['2', '3', '4']) await put(claim('a', id, { ttl: 60_000 }))
-  await store.release({ name: 'a', id: '1' }, signal)
-  const guest = claim('a', 'guest', { queue: false })
-  expect(await put(claim('a', '3', { ttl: 60_000 }))).toMatchObject({ held: false, ahead: 1, retryAfter: 100 })
-  expect(await put(guest)).toMatchObject({ held: false, ahead: 3, retryAfter: 300 })
-  await clock.advance(99)
-  expect(await put(claim('a', '3', { ttl: 60_000 }))).toMatchObject({ held: false, retryAfter: 1 })
-  await clock.advance(1)
-  expect(await put(claim('a', '4', { ttl: 60_000 }))).toMatchObject({ held: false, ahead: 2 })
-  expect(await put(claim('a', '3', { ttl: 60_000 }))).toMatchObject({ held: true })
-  expect((await look(store, { name: 'a' })).map(({ owner }) => owner)).toEqual(['3', '2', '4'])
-})
-
-test('grace periods count from the end of the lease, not from the next request', async () => {
-  const { put, clock } = open()
-  await put(claim('a', '1'))
-  for (const id of ['2', '3', '4']) await put(claim('a', id, { ttl: 60_000 }))
-  await clock.advance(1_150)
-  expect(await put(claim('a', '4', { ttl: 60_000 }))).toMatchObject({ held: false, ahead: 2, retryAfter: 50 })
-  expect(await put(claim('a', '3', { ttl: 60_000 }))).toMatchObject({ held: true })
 })
 
 test('a position lapses unless the waiter asks again, and release removes it', async () => {
@@ -97,22 +71,6 @@ test('a claim that was withdrawn before it arrived is refused when it does', asy
   expect(await put(claim('a', '1'))).toMatchObject({ held: false })
   expect(await put(claim('a', '2'))).toMatchObject({ held: true })
   expect(await Array.fromAsync(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
-})
-
-test('the waiter that may hold is woken at once, and the next after the grace period', async () => {
-  const { store, put } = open()
-  const woken: string[] = []
-  await put(claim('a', '1'))
-  for (const id of ['2', '3', '4', '5']) {
-    await put(claim('a', id))
-    if (id === '3') continue // it cannot be woken, but has its grace period
-    await store.watch?.(claim('a', id), (delay = 0) => woken.push(`${id} after ${delay}`), signal)
-  }
-  await store.release({ name: 'a', id: '1' }, signal)
-  expect(woken).toEqual(['2 after 0', '4 after 200'])
-  await store.release({ name: 'a', id: '2' }, signal)
-  expect(woken.slice(2)).toEqual(['4 after 0', '5 after 200'])
-  expect(await put(claim('a', '3'))).toMatchObject({ held: true })
 })
 
 test('twenty thousand idle names are forgotten, and tokens still rise', async () => {

@@ -175,7 +175,7 @@ export class Model {
 
   /** The world after a decision: wakes have arrived. */
   #after(world: World, name: Name, asker: number): World {
-    const wakes = name.wakes(new Set([id(asker)]))
+    const wakes = name.wakes(id(asker))
     const clients = world.clients.map((client, index) => {
       const delay = wakes.get(id(index))
       if (delay === undefined || client.phase !== 'waits') return client

@@ -1,16 +1,17 @@
 import { LeaseError } from '../../../src/contract/errors.ts'
-import type {
-  BreakParameters,
-  Busy,
-  Claim,
-  ClaimKey,
-  Grant,
-  Guarantees,
-  LeaseRecord,
-  NodeRecord,
-  Query,
-  Store,
-  Wake,
+import {
+  type BreakParameters,
+  type Busy,
+  type Claim,
+  type ClaimKey,
+  type Grant,
+  type Guarantees,
+  LARGEST_LIMIT,
+  type LeaseRecord,
+  type NodeRecord,
+  type Query,
+  type Store,
+  type Wake,
 } from '../../../src/contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../../src/contract/time.ts'
 import { memory } from '../../../src/stores/memory/index.ts'
@@ -24,6 +25,8 @@ const never: AbortSignal = new AbortController().signal
 export interface Variant {
   /** Releases again later, by name. */
   readonly releasesTwice?: boolean
+  /** Every claim has the limit of a reader. */
+  readonly ignoresLimits?: boolean
 }
 
 /** The memory store as a server, in true time. */
@@ -43,32 +46,24 @@ export function serverOf(world: World): Store {
 export class DistantStore implements Store {
   readonly kind = 'simulated'
   readonly guarantees: Guarantees
-  /** Only some of the processes have it, and the others go through the gate. */
-  readonly acquireSome?: NonNullable<Store['acquireSome']>
   readonly #world: World
   readonly #machine: Machine
   readonly #network: Network
   readonly #server: Store
   readonly #variant: Variant
 
-  constructor(world: World, machine: Machine, network: Network, server: Store, variant: Variant, hasShortcut: boolean) {
+  constructor(world: World, machine: Machine, network: Network, server: Store, variant: Variant) {
     this.guarantees = server.guarantees
     this.#world = world
     this.#machine = machine
     this.#network = network
     this.#server = server
     this.#variant = variant
-    if (!hasShortcut) return
-    this.acquireSome = selection =>
-      this.#ask(requestLimit(selection.gate.ttl), async () => {
-        const answer = await server.acquireSome?.(selection, never)
-        if (answer) return answer
-        throw new Error('the store in memory has no acquireSome')
-      })
   }
 
   acquire(claim: Claim): Promise<Grant | Busy> {
-    return this.#ask(requestLimit(claim.ttl), () => this.#server.acquire(claim, never))
+    const asked = this.#variant.ignoresLimits ? { ...claim, limit: LARGEST_LIMIT } : claim
+    return this.#ask(requestLimit(claim.ttl), () => this.#server.acquire(asked, never))
   }
 
   renew(claim: Claim): Promise<Grant | undefined> {

@@ -1,9 +1,9 @@
 import { LeaseError } from '../../../src/contract/errors.ts'
+import type { Lease, Permit } from '../../../src/contract/lease.ts'
 import { isLease } from '../../../src/contract/record.ts'
 import type { Store } from '../../../src/contract/store.ts'
 import { LONGEST_REQUEST } from '../../../src/contract/time.ts'
 import { StoreLocks } from '../../../src/create-locks.ts'
-import type { Permit } from '../../../src/recipes/sharing/permit.ts'
 import { Machine } from '../machine.ts'
 import { fair, Network } from '../network.ts'
 import { disturbOne, Process } from '../process.ts'
@@ -26,7 +26,7 @@ type Counts = Record<'grants' | 'weights' | 'writers' | 'readers' | 'busy' | 'lo
 
 /** A permit that a process believes to hold. */
 interface Holding {
-  readonly permit: Permit
+  readonly permit: Lease | Permit
   readonly machine: Machine
 }
 
@@ -101,9 +101,7 @@ class Run {
   #start(): void {
     const random = this.#random
     const machine = new Machine(`process ${this.#processes.length}`, this.#world, random)
-    const hasShortcut = random.chance(0.5)
-    const store = (): Store =>
-      new DistantStore(this.#world, machine, this.#network, this.#server, this.#variant, hasShortcut)
+    const store = (): Store => new DistantStore(this.#world, machine, this.#network, this.#server, this.#variant)
     const open = (): StoreLocks => new StoreLocks(store(), {}, { clock: machine, random: random.next })
     const process = new Process(machine, open)
     this.#processes.push(process)
@@ -144,7 +142,7 @@ class Run {
     const weight = random.chance(0.3) ? random.integer(2, LIMIT) : 1
     const isWriter = random.chance(0.2)
     try {
-      let permit: Permit
+      let permit: Lease | Permit
       if (random.chance(0.5))
         permit = await locks.semaphore('permits', { limit: LIMIT }).acquire({ ...options, permits: weight })
       else permit = await locks.readWrite('pages')[isWriter ? 'writer' : 'reader'].acquire(options)
@@ -175,10 +173,14 @@ class Run {
     const now = [...(this.#held.get(name) ?? [])].filter(
       ({ permit, machine }) => machine.state !== 'dead' && permit.remaining > 0,
     )
-    const slots = now.flatMap(({ permit }) => permit.slots.map(({ slot }) => slot))
+    const slots = now.flatMap(({ permit }) => slotsOf(permit))
     if (new Set(slots).size < slots.length) this.#violations.push(`${name}: a slot is held twice: ${slots.join(' ')}`)
     if (name === 'permits' && slots.length > LIMIT) this.#violations.push(`${name}: ${slots.length} permits are held`)
-    const hasWriter = now.some(({ permit }) => permit.slots.some(({ slot }) => slot === 0))
+    const hasWriter = now.some(({ permit }) => !('slots' in permit))
     if (name === 'pages' && hasWriter && now.length > 1) this.#violations.push(`${name}: a reader beside a writer`)
   }
+}
+
+function slotsOf(lease: Lease | Permit): readonly number[] {
+  return 'slots' in lease ? lease.slots : [0]
 }

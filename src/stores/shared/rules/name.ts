@@ -84,15 +84,15 @@ export class Name {
     return { holders, waiters, gone, token, changed }
   }
 
-  /** The waiters to wake after what was decided, but those whose ids are in `answered`. */
-  wakes(answered: ReadonlySet<string> = new Set()): Wakes {
+  /** The waiters to wake after what was decided, but the one whose id is `answered`. */
+  wakes(answered?: string): Wakes {
     const wakes = new Map<string, number>()
     const [first, second] = this.#counted
     if (!first || !this.#fits(first)) return wakes
     if (this.#isChanged) wakes.set(first.id, 0)
     if (second && (this.#isChanged || this.#hasNewSecond))
       wakes.set(second.id, Math.max(this.#changed + first.grace - this.now, 0))
-    for (const id of answered) wakes.delete(id)
+    if (answered !== undefined) wakes.delete(answered)
     return wakes
   }
 

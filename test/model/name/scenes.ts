@@ -116,6 +116,13 @@ export const scenes: Readonly<Record<string, (scene: Scene) => void>> = {
     expect(scene.at(50_000 + TTL).acquire(lock('other'))).toMatchObject({ held: true })
   },
 
+  'a position from before the clock was set back lasts its lifetime from now'(scene) {
+    for (const id of ['holder', 'dead']) scene.at(100_000).acquire(lock(id))
+    expect(scene.at(50_000).acquire(lock('second'))).toMatchObject({ ahead: 1 })
+    expect(scene.at(50_000 + LIFETIME - 1).acquire(lock('second'))).toMatchObject({ ahead: 1 })
+    expect(scene.at(50_000 + LIFETIME).acquire(lock('second'))).toMatchObject({ ahead: 0 })
+  },
+
   'break ends all leases, or the one with a slot or a token, and outranks them'(scene) {
     const [a, b] = ['a', 'b'].map(id => scene.at(0).acquire(lock(id, { limit: 3 })))
     expect([a, b]).toMatchObject([

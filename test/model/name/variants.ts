@@ -27,7 +27,12 @@ export const VARIANTS: readonly Variant[] = [
   { what: 'no wake after a withdrawal', from: 'if (first !== this.#counted[0]) this.#change()', to: 'if (!first) {}' },
   { what: 'no chain of wakes', from: 'this.#change() // so that', to: '// so that' },
   { what: 'no hint to the second', from: 'wakes.set(second.id', to: 'if (!second) wakes.set(second.id' },
-  { what: 'no hint to a new second', from: '(this.#isChanged || this.#hasNewSecond)', to: 'this.#isChanged' },
+  { what: 'no hint to a new second', from: '(isChanged || this.#hasNewSecond)', to: 'isChanged' },
+  {
+    what: 'a position outlives a clock that is set back',
+    from: 'each.lapses > longest + 1 ? ',
+    to: 'each.lapses < 0 ? ',
+  },
   { what: 'no tombstone', from: 'this.#gone.set(', to: 'if (!id) this.#gone.set(' },
   { what: 'a copy shortens a lease', from: 'Math.max(own.expires, this.now + ttl)', to: 'this.now + ttl' },
   {

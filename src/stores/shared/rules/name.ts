@@ -63,11 +63,14 @@ export class Name {
     this.#floor = floor
     this.#token = token
     this.#changed = Math.min(changed, now) // the clock may have been set back
-    // A lease that ends later than its ttl from now was written before the clock was set back.
+    // What ends later than its lifetime from now was written before the clock was set back.
     this.#holders = holders.map(each => {
       return each.expires > now + each.ttl + 1 ? { ...each, expires: now + each.ttl } : each
     })
-    this.#waiters = waiters
+    this.#waiters = waiters.map(each => {
+      const longest = now + positionLifetime(each.ttl)
+      return each.lapses > longest + 1 ? { ...each, lapses: longest } : each
+    })
     this.#gone = new Map([...gone].filter(([, until]) => until > now))
     this.#endHolders(({ expires }) => expires <= now)
     this.#removeWaiters(({ lapses }) => lapses <= now)
@@ -84,13 +87,16 @@ export class Name {
     return { holders, waiters, gone, token, changed }
   }
 
-  /** The waiters to wake after what was decided, but the one whose id is `answered`. */
-  wakes(answered?: string): Wakes {
+  /**
+   * The waiters to wake after what was decided, but the one whose id is `answered`. `isChanged`: also after what others decided
+   * before.
+   */
+  wakes(answered?: string, isChanged: boolean = this.#isChanged): Wakes {
     const wakes = new Map<string, number>()
     const [first, second] = this.#counted
     if (!first || !this.#fits(first)) return wakes
-    if (this.#isChanged) wakes.set(first.id, 0)
-    if (second && (this.#isChanged || this.#hasNewSecond))
+    if (isChanged) wakes.set(first.id, 0)
+    if (second && (isChanged || this.#hasNewSecond))
       wakes.set(second.id, Math.max(this.#changed + first.grace - this.now, 0))
     if (answered !== undefined) wakes.delete(answered)
     return wakes

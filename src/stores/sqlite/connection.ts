@@ -4,8 +4,8 @@ import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { loadDriver } from './driver.ts'
 import { failure, isBusy, isFull } from './failure.ts'
-import { Leases } from './leases.ts'
 import { checkPath, createPrivate } from './path.ts'
+import { Rows } from './rows.ts'
 import { APPLICATION_ID, FORMAT, SCHEMA } from './schema.ts'
 
 /**
@@ -15,7 +15,7 @@ import { APPLICATION_ID, FORMAT, SCHEMA } from './schema.ts'
 export class Connection {
   readonly #path: string
   readonly #database: DatabaseSync
-  readonly #leases: Leases
+  readonly #rows: Rows
   readonly #identity: string | undefined
 
   /** Creates the file if it is missing. Throws a `LeaseError` or an error of SQLite. */
@@ -26,7 +26,7 @@ export class Connection {
     const database = new Database(path)
     try {
       prepare(database, path)
-      this.#leases = new Leases(database)
+      this.#rows = new Rows(database)
     } catch (error) {
       database.close()
       throw error
@@ -42,12 +42,12 @@ export class Connection {
   }
 
   /** `work` reads one snapshot. It takes no lock that blocks others. */
-  read<T>(work: (leases: Leases) => T): T {
+  read<T>(work: (rows: Rows) => T): T {
     return this.#transaction('begin', work)
   }
 
   /** Runs `work` in a transaction. It takes the lock first, so that the data and the time that it reads are current. */
-  write<T>(work: (leases: Leases) => T): T {
+  write<T>(work: (rows: Rows) => T): T {
     return this.#transaction('begin immediate', work)
   }
 
@@ -55,10 +55,10 @@ export class Connection {
     this.#database.close()
   }
 
-  #transaction<T>(begin: string, work: (leases: Leases) => T): T {
+  #transaction<T>(begin: string, work: (rows: Rows) => T): T {
     this.#database.exec(begin)
     try {
-      const answer = work(this.#leases)
+      const answer = work(this.#rows)
       this.#commit()
       return answer
     } catch (error) {
@@ -118,8 +118,9 @@ function checkFormat(database: DatabaseSync, path: string): boolean {
   if (application === 0 && version === 0 && number(database, 'select count(*) from sqlite_schema') === 0) return false
   if (application !== APPLICATION_ID)
     throw invalid(`${file} is a database of another application: give the path of a new file`)
-  if (version <= FORMAT) return true
-  const message = `${file} has format ${version}, and this version of Holdfast supports format ${FORMAT}: use a newer version`
+  if (version === FORMAT) return true
+  const cure = version > FORMAT ? 'use a newer version' : 'stop all processes that use it, and move it away'
+  const message = `${file} has format ${version}, and this version of Holdfast supports format ${FORMAT}: ${cure}`
   throw new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
 }
 

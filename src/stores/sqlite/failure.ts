@@ -10,7 +10,6 @@ const CORRUPT = 11
 const FULL = 13
 const CANTOPEN = 14
 const PROTOCOL = 15
-const CONSTRAINT = 19
 const NOTADB = 26
 
 function resultCode(error: unknown): number | undefined {
@@ -22,10 +21,6 @@ function resultCode(error: unknown): number | undefined {
 export function isBusy(error: unknown): boolean {
   const code = resultCode(error)
   return code === BUSY || code === LOCKED || code === PROTOCOL
-}
-
-export function isConstraint(error: unknown): boolean {
-  return resultCode(error) === CONSTRAINT
 }
 
 export function isFull(error: unknown): boolean {

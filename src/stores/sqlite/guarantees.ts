@@ -10,6 +10,7 @@ export const guarantees: Guarantees = {
     'one counter for the file, never below the wall clock in microseconds; it falls only if the file is lost and the ' +
     'clock is then behind the last grant',
   order: 'first come, first served',
+  sharing: 'slots',
   waiting: 'pushed',
   shortestTtl: 200,
   clock: 'the wall clock of the machine',

@@ -7,8 +7,8 @@ import { Notifications } from './notifications.ts'
 const key = { name: 'a', id: 'b' }
 
 test('a release is noticed even where the system does not report changed files', async () => {
-  const leases = { freed: () => [{ name: 'a', expires: 1 }], due: () => ['b'] } as unknown as Leases
-  const notifications = new Notifications('/nowhere/leases.db', systemClock(), read => read(leases, 1))
+  const leases = { hints: () => [{ ...key, cause: '1', delay: 0 }] } as unknown as Leases
+  const notifications = new Notifications('/nowhere/leases.db', systemClock(), read => read(leases))
   let woken = 0
   await new Promise<void>(resolve => {
     const wake = (): void => {

@@ -1,16 +1,16 @@
 import { type FSWatcher, realpathSync, watch as watchFile } from 'node:fs'
 import type { ClaimKey, Wake } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
-import type { Leases } from './leases.ts'
+import type { Hint, Leases } from './leases.ts'
 
 interface Watch {
   readonly wake: Wake
-  /** The time of the release for which it was last woken. */
-  wokenFor: number | undefined
+  /** The cause of the last wake. */
+  wokenFor: string | undefined
 }
 
 /** Reads from the file. `undefined`: it is not open, or cannot be read now. */
-type TryRead = <T>(read: (leases: Leases, now: number) => T) => T | undefined
+type TryRead = <T>(read: (leases: Leases) => T) => T | undefined
 
 /**
  * The mean of the random pause between two checks of an unchanged file, in milliseconds. It costs 0.3 % of a processor. A
@@ -25,15 +25,16 @@ const SLOW = 50
 const QUICK = 2
 
 /**
- * Wakes waiters that may take a released name. A release by this process is noticed at once. A release by another process
- * is noticed when the file changes, or by an occasional check. One timer serves all waiters. It runs only while there are
- * any, and does not keep the process alive.
+ * Wakes waiters whose name has changed. A change by this process is noticed at once. A change by another process is noticed
+ * when the file changes, or by an occasional check. One timer serves all waiters. It runs only while there are any, and does
+ * not keep the process alive.
  */
 export class Notifications {
   readonly #path: string
   readonly #clock: Clock
   readonly #tryRead: TryRead
-  readonly #watches = new Map<string, Watch>()
+  /** By name and id of their claims. */
+  readonly #watches = new Map<string, Map<string, Watch>>()
   #delay = SLOW
   #stopTimer: (() => void) | undefined
   #watcher: FSWatcher | undefined
@@ -45,12 +46,14 @@ export class Notifications {
     this.#tryRead = tryRead
   }
 
-  add({ id }: ClaimKey, wake: Wake, signal: AbortSignal): void {
+  add({ name, id }: ClaimKey, wake: Wake, signal: AbortSignal): void {
     if (signal.aborted || this.#closed) return
     const watch: Watch = { wake, wokenFor: undefined }
-    this.#watches.set(id, watch)
+    const watches = this.#watches.get(name) ?? new Map<string, Watch>()
+    this.#watches.set(name, watches.set(id, watch))
     const remove = (): void => {
-      if (this.#watches.get(id) === watch) this.#watches.delete(id)
+      if (watches.get(id) === watch) watches.delete(id)
+      if (watches.size === 0 && this.#watches.get(name) === watches) this.#watches.delete(name)
       if (this.#watches.size === 0) this.#stop()
     }
     signal.addEventListener('abort', remove, { once: true })
@@ -59,10 +62,10 @@ export class Notifications {
     this.#schedule(SLOW)
   }
 
-  /** Checks now. It takes 3 us if nothing was released. */
+  /** Checks now. It takes 3 us if nothing has changed. */
   check(): void {
     if (this.#watches.size === 0) return
-    for (const { id, since } of this.#tryRead(due) ?? []) this.#wake(id, since)
+    for (const hint of this.#tryRead(leases => leases.hints(name => this.#watches.has(name))) ?? []) this.#wake(hint)
   }
 
   close(): void {
@@ -71,11 +74,11 @@ export class Notifications {
     this.#stop()
   }
 
-  #wake(id: string, since: number): void {
-    const watch = this.#watches.get(id)
-    if (!watch || watch.wokenFor === since) return
-    watch.wokenFor = since
-    watch.wake()
+  #wake({ name, id, cause, delay }: Hint): void {
+    const watch = this.#watches.get(name)?.get(id)
+    if (!watch || watch.wokenFor === cause) return
+    watch.wokenFor = cause
+    watch.wake(delay)
   }
 
   #schedule(delay: number): void {
@@ -115,11 +118,4 @@ export class Notifications {
     this.#stopTimer = undefined
     this.#unwatchFile()
   }
-}
-
-/** The claims that may take a name, and since when it is free. */
-function due(leases: Leases, now: number): { id: string; since: number }[] {
-  return leases
-    .freed(now)
-    .flatMap(({ name, expires: since }) => leases.due(name, since, now).map(id => ({ id, since })))
 }

@@ -4,7 +4,8 @@ import type { Clock } from '../../contract/time.ts'
 import { closed } from '../shared/failure.ts'
 import { Connection } from './connection.ts'
 import { failure, isBusy, isFull } from './failure.ts'
-import type { Leases } from './leases.ts'
+import { Leases } from './leases.ts'
+import type { Rows } from './rows.ts'
 
 export interface Request<Answer> {
   /** Requests for one name keep their order. */
@@ -13,8 +14,8 @@ export interface Request<Answer> {
   /** Milliseconds from now after which it is stale and no longer carried out. */
   readonly limit: number
   /** The answer from reads alone. `undefined`: it needs a write. */
-  readonly peek?: (leases: Leases, now: number) => Answer | undefined
-  readonly write: (leases: Leases, now: number) => Answer
+  readonly peek?: (leases: Leases) => Answer | undefined
+  readonly write: (leases: Leases) => Answer
 }
 
 interface Pending extends Request<unknown> {
@@ -67,9 +68,9 @@ export class Requests {
   }
 
   /** Reads at once. `undefined`: the file is not open, or cannot be read now. */
-  tryRead<T>(read: (leases: Leases, now: number) => T): T | undefined {
+  tryRead<T>(read: (leases: Leases) => T): T | undefined {
     try {
-      return this.#connection?.read(leases => read(leases, this.#now()))
+      return this.#connection?.read(rows => read(this.#leases(rows)))
     } catch {
       return undefined
     }
@@ -105,10 +106,12 @@ export class Requests {
     const connection = this.#connect()
     const writes = this.#peek(connection, batch)
     if (writes.length === 0) return
-    const settle = connection.write(leases => {
+    const settle = connection.write(rows => {
       this.#dropStale() // this process may have been paused before this
-      const now = this.#now()
-      return writes.filter(request => this.#waiting.has(request)).map(request => this.#write(request, leases, now))
+      const leases = this.#leases(rows)
+      const actions = writes.filter(request => this.#waiting.has(request)).map(request => this.#write(request, leases))
+      leases.save()
+      return actions
     })
     for (const action of settle) action()
     this.#afterWrite()
@@ -116,12 +119,12 @@ export class Requests {
 
   /** Answers requests that need no write, and so no lock. Returns the others. */
   #peek(connection: Connection, batch: Pending[]): Pending[] {
-    return connection.read(leases => {
-      const now = this.#now()
+    return connection.read(rows => {
+      const leases = this.#leases(rows)
       const names = new Set<string>()
       return batch.filter(request => {
         const { name, peek } = request
-        const answer = name !== undefined && names.has(name) ? undefined : peek?.(leases, now)
+        const answer = name !== undefined && names.has(name) ? undefined : peek?.(leases)
         if (answer !== undefined) this.#resolve(request, answer)
         else if (name !== undefined) names.add(name)
         return answer === undefined
@@ -130,9 +133,9 @@ export class Requests {
   }
 
   /** Settles the requests once the transaction is committed. A refused request does not fail the others. */
-  #write(request: Pending, leases: Leases, now: number): () => void {
+  #write(request: Pending, leases: Leases): () => void {
     try {
-      const answer = request.write(leases, now)
+      const answer = request.write(leases)
       return () => this.#resolve(request, answer)
     } catch (error) {
       if (!LeaseError.is(error)) throw error
@@ -173,8 +176,9 @@ export class Requests {
     for (const request of requests) if (this.#waiting.delete(request)) request.reject(error)
   }
 
-  #now(): number {
-    return Math.floor(this.#clock.wall())
+  /** The leases now: the time is read in the transaction. */
+  #leases(rows: Rows): Leases {
+    return new Leases(rows, Math.floor(this.#clock.wall()))
   }
 }
 

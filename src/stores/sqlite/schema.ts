@@ -1,8 +1,8 @@
 /** Marks a file as ours (`HFLS`), so that a database of another application is never written to. */
 export const APPLICATION_ID = 0x48464c53
 
-/** The number of the format below. Every change raises it. A newer format is refused. */
-export const FORMAT = 1
+/** The number of the format below. Every change raises it. Another format is refused. */
+export const FORMAT = 2
 
 /** Times are milliseconds since 1970 by the wall clock. Described in docs/reference/format.md. */
 export const SCHEMA: string = `
@@ -11,33 +11,47 @@ create table counter (
 ) strict;
 insert into counter values (0);
 
-create table lease (
-  name text primary key,
-  id text,
+create table holder (
+  name text not null,
+  id text not null,
   owner text not null,
   note text not null,
-  token integer not null,
   ttl integer not null,
-  expires integer not null
+  slot_limit integer not null,
+  token integer not null,
+  slots text not null,
+  expires integer not null,
+  primary key (name, id)
 ) strict, without rowid;
-create index freed on lease (expires) where id is null;
 
-create table place (
+create table waiter (
   seq integer primary key,
   name text not null,
   id text not null,
   owner text not null,
   note text not null,
   ttl integer not null,
+  slot_limit integer not null,
+  units integer not null,
+  grace integer not null,
   lapses integer not null,
-  round_trip integer not null,
+  passed integer not null,
   unique (name, id)
 ) strict;
+create index queue_order on waiter (name, seq);
+
+create table queue (
+  name text primary key,
+  changed integer not null
+) strict, without rowid;
+create index recent on queue (changed);
 
 create table tombstone (
   seq integer primary key,
-  id text not null unique,
-  until integer not null
+  name text not null,
+  id text not null,
+  until integer not null,
+  unique (name, id)
 ) strict;
 
 pragma application_id = ${APPLICATION_ID};

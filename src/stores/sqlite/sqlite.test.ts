@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { look } from '../../../test/support.ts'
 import { openStore } from '../../connect.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Query, Store } from '../../contract/store.ts'
-import { type Clock, systemClock, TURN } from '../../contract/time.ts'
+import { type Clock, systemClock } from '../../contract/time.ts'
 import { sqlite } from './index.ts'
 
 let folder: string
@@ -116,47 +116,6 @@ test('a failed attempt is answered even while another process has the lock', asy
   unlock()
 })
 
-test('a waiter that asks again renews its position only after a quarter of its lifetime', async () => {
-  await hold(newClaim('a', { ttl: 100_000 }))
-  const waiter = newClaim('a', { queue: true, ttl: 8_000 })
-  await ask(waiter)
-  const before = written()
-  now += 1_999
-  await ask(waiter)
-  expect(written()).toBe(before)
-  now += 1
-  await ask(waiter)
-  expect(written()).toBeGreaterThan(before)
-  now += 7_999
-  expect(await records({ name: 'a' })).toHaveLength(2)
-  now += 1
-  expect(await records({ name: 'a' })).toHaveLength(1)
-})
-
-test('a waiter whose position lapsed goes to the end of the queue', async () => {
-  await hold(newClaim('a', { ttl: 100_000 }))
-  const late = newClaim('a', { queue: true, ttl: 1_000 })
-  const other = newClaim('a', { queue: true, ttl: 50_000 })
-  await ask(late)
-  await ask(other)
-  now += 1_000
-  expect(await ask(late)).toMatchObject({ ahead: 1 })
-  expect((await records({ name: 'a' })).map(record => record.owner).slice(1)).toEqual([other.owner, late.owner])
-})
-
-test('the first waiter has one grace period, then the next one may hold, and none overtakes', async () => {
-  const holder = newClaim('a')
-  const waiters = [1, 2, 3].map(() => newClaim('a', { queue: true }))
-  await hold(holder)
-  for (const waiter of waiters) await ask(waiter)
-  await store.release(holder, never)
-  const [, second, third] = waiters as [Claim, Claim, Claim]
-  expect(await ask(newClaim('a'))).toMatchObject({ held: false, ahead: 3, retryAfter: 3 * TURN, holder: undefined })
-  now += TURN
-  expect(await ask(third)).toMatchObject({ held: false, ahead: 2, retryAfter: TURN })
-  expect(await ask(second)).toMatchObject({ held: true })
-})
-
 test('simultaneous requests share one transaction', async () => {
   await hold(newClaim('first'))
   const before = written()
@@ -249,48 +208,8 @@ test('rows of dead processes are deleted as new names and withdrawals come', asy
   }
   const database = new DatabaseSync(path)
   const count = (table: string): unknown => database.prepare(`select count(*) as n from ${table}`).get()?.n
-  expect([count('lease'), count('place'), count('tombstone')]).toEqual([100, 0, 100])
+  expect([count('holder'), count('waiter'), count('queue'), count('tombstone')]).toEqual([100, 0, 0, 100])
   database.close()
-})
-
-test('a release wakes only the first waiter, and the next one after its grace period', async () => {
-  const [holder, head, next] = [newClaim('a'), newClaim('a', { queue: true }), newClaim('a', { queue: true })]
-  await hold(holder)
-  const woken: string[] = []
-  for (const waiter of [head, next]) {
-    await ask(waiter)
-    await store.watch?.(waiter, () => woken.push(waiter.id), never)
-  }
-  await store.release(holder, never)
-  expect(woken).toEqual([head.id])
-  now += TURN
-  await expect.poll(() => woken).toEqual([head.id, next.id])
-})
-
-test('a withdrawal of the first waiter wakes the next, and a break wakes the first', async () => {
-  const [holder, head, next] = [newClaim('a'), newClaim('a', { queue: true }), newClaim('a', { queue: true })]
-  await hold(holder)
-  const woken: string[] = []
-  for (const waiter of [head, next]) {
-    await ask(waiter)
-    await store.watch?.(waiter, () => woken.push(waiter.id), never)
-  }
-  expect(await store.break('a', { by: 'somebody' }, never)).toBeTypeOf('bigint')
-  expect(woken).toEqual([head.id])
-  await store.release(head, never)
-  expect(woken).toEqual([head.id, next.id])
-})
-
-test('an aborted watch is not woken', async () => {
-  const [holder, waiter] = [newClaim('a'), newClaim('a', { queue: true })]
-  await hold(holder)
-  await ask(waiter)
-  let woken = 0
-  const controller = new AbortController()
-  await store.watch?.(waiter, () => (woken += 1), controller.signal)
-  controller.abort()
-  await store.release(holder, never)
-  expect(woken).toBe(0)
 })
 
 test('names are listed by prefix, page by page, and no character in them is special', async () => {

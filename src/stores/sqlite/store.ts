@@ -6,10 +6,7 @@ import type {
   Grant,
   Guarantees,
   LeaseRecord,
-  NoneGranted,
   Query,
-  Selection,
-  SomeGranted,
   Store,
   Wake,
 } from '../../contract/store.ts'
@@ -35,33 +32,23 @@ export class SqliteStore implements Store {
       name: claim.name,
       signal,
       limit: limit(claim.ttl),
-      peek: (leases, now) => leases.peek(claim, now),
-      write: (leases, now) => leases.acquire(claim, now),
-    })
-  }
-
-  acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
-    return this.#requests.add<SomeGranted | NoneGranted>({
-      name: selection.gate.name,
-      signal,
-      limit: limit(selection.gate.ttl),
-      peek: (leases, now) => leases.peekSome(selection, now),
-      write: (leases, now) => leases.acquireSome(selection, now),
+      peek: leases => leases.peek(claim),
+      write: leases => leases.acquire(claim),
     })
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
-    const write = (leases: Leases, now: number): Grant | undefined => leases.renew(claim, now)
+    const write = (leases: Leases): Grant | undefined => leases.renew(claim)
     return this.#requests.add({ name: claim.name, signal, limit: limit(claim.ttl), write })
   }
 
   annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
-    const write = (leases: Leases, now: number): boolean => leases.annotate(claim, now)
+    const write = (leases: Leases): boolean => leases.annotate(claim)
     return this.#requests.add({ name: claim.name, signal, limit: limit(claim.ttl), write })
   }
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    const write = (leases: Leases, now: number): 'released' | 'gone' => leases.release(key, now)
+    const write = (leases: Leases): 'released' | 'gone' => leases.release(key)
     return this.#requests.add({ name: key.name, signal, limit: LONGEST_REQUEST, write })
   }
 
@@ -73,20 +60,20 @@ export class SqliteStore implements Store {
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     if ('name' in query) {
       const { name } = query
-      yield* await this.#read(signal, (leases, now) => leases.records(name, now))
+      yield* await this.#read(signal, leases => leases.records(name))
       return
     }
     let from: string | undefined = query.prefix
     while (from !== undefined) {
       const start: string = from
-      const { records, next } = await this.#read(signal, (leases, now) => leases.page(query.prefix, start, now))
+      const { records, next } = await this.#read(signal, leases => leases.page(query.prefix, start))
       yield* records
       from = next
     }
   }
 
-  break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
-    const write = (leases: Leases, now: number): bigint | undefined => leases.break(name, token, now)
+  break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    const write = (leases: Leases): bigint | undefined => leases.break(name, parameters)
     return this.#requests.add({ name, signal, limit: LONGEST_REQUEST, write })
   }
 
@@ -95,7 +82,7 @@ export class SqliteStore implements Store {
     this.#requests.close()
   }
 
-  #read<T>(signal: AbortSignal, read: (leases: Leases, now: number) => T): Promise<T> {
+  #read<T>(signal: AbortSignal, read: (leases: Leases) => T): Promise<T> {
     return this.#requests.add({ signal, limit: LONGEST_REQUEST, peek: read, write: read })
   }
 }

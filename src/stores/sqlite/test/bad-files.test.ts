@@ -121,12 +121,15 @@ test('the database of another application is refused and left as it is', async (
   expect(readFileSync(path).equals(before)).toBe(true)
 })
 
-test('a file of a newer format is refused', async () => {
+test.each([
+  [1, 'stop all processes that use it, and move it away'],
+  [3, 'use a newer version'],
+])('a file of format %i is refused with what to do', async (format, cure) => {
   await useFile()
-  edit('pragma user_version = 2')
+  edit(`pragma user_version = ${format}`)
   const error = await failureOf(newStore())
   expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
-  expect(error.message).toContain('has format 2, and this version of Holdfast supports format 1')
+  expect(error.message).toContain(`has format ${format}, and this version of Holdfast supports format 2: ${cure}`)
 })
 
 test('an empty file is accepted', async () => {

@@ -34,6 +34,19 @@ test('a wall clock that is set back extends a lease to at most one ttl after thi
   expect(await store.acquire(claimOf('a'), signal)).toMatchObject({ held: true })
 })
 
+test('shared leases from before the wall clock was set back end together with those of their ttl', async () => {
+  await hold(store, claimOf('a', { ttl: 1_000, limit: 2 }))
+  const renewed = claimOf('a', { ttl: 1_000, limit: 2 })
+  await hold(store, renewed)
+  wall -= 3_600_000
+  expect(await store.renew({ ...renewed, ttl: 3_000 }, signal)).toMatchObject({ slots: [1] })
+  wall += 999
+  expect(await store.acquire(claimOf('a', { limit: 2 }), signal)).toMatchObject({ held: false })
+  wall += 1
+  expect(await store.acquire(claimOf('a', { limit: 2 }), signal)).toMatchObject({ held: true, slots: [0] })
+  expect(await store.acquire(claimOf('a', { limit: 2 }), signal)).toMatchObject({ held: false })
+})
+
 test('a name released before the wall clock was set back is free at once for the first waiter', async () => {
   const holder = claimOf('a')
   const waiter = claimOf('a', { queue: true })

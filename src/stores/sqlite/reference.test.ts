@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { array, asyncProperty, assert as check, constantFrom, nat, record } from 'fast-check'
 import { expect, test } from 'vitest'
 import { look } from '../../../test/support.ts'
-import type { Claim, Store } from '../../contract/store.ts'
+import { type Claim, LARGEST_LIMIT, type Store } from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST, systemClock } from '../../contract/time.ts'
 import { memory } from '../memory/index.ts'
 import { sqlite } from './index.ts'
@@ -21,24 +21,32 @@ const never = new AbortController().signal
 let elapsed = 0
 const clock: Clock = { now: () => elapsed, wall: () => START + elapsed, after: systemClock().after }
 
-/**
- * Half of the claims queue. Their ttl is so long that no place lapses, since when one is written anew differs; and no
- * tombstone becomes old, since memory keeps them for longer.
- */
+/** Half of the claims queue. Nothing lapses: when a position is written again differs. */
 function claimOf({ name, claim }: Step): Claim {
   const queue = claim % 2 === 0
-  return { name, id: `${name} ${claim}`, owner: `owner ${claim}`, ttl: queue ? 1_000_000 : 300, note: '', queue }
+  const terms = [{}, { limit: 3 }, { limit: 3, units: 2 }, { limit: LARGEST_LIMIT }][claim >> 1]
+  return {
+    name,
+    id: `${name} ${claim}`,
+    owner: `owner ${claim}`,
+    ttl: queue ? 1_000_000 : 300,
+    note: '',
+    queue,
+    ...terms,
+  }
 }
 
 async function answer(store: Store, step: Step): Promise<unknown> {
-  const { deed, name, duration } = step
-  if (deed === 'acquire') return store.acquire(claimOf(step), never)
+  const { deed, name, claim, duration } = step
+  if (deed === 'acquire') {
+    const answer = await store.acquire(claimOf(step), never)
+    return answer.held ? answer : { ...answer, holder: answer.holder?.name } // any of several
+  }
   if (deed === 'renew') return store.renew(claimOf(step), never)
   if (deed === 'release') return store.release(claimOf(step), never)
-  if (deed === 'break') return store.break(name, { by: 'somebody' }, never)
+  if (deed === 'break') return store.break(name, { by: 'somebody', slot: claim > 3 ? claim - 4 : undefined }, never)
   const records: object[] = []
-  for (const { state, owner, position, token } of await look(store, { prefix: '' }))
-    records.push({ state, owner, position, token })
+  for (const { remaining: _, ...record } of await look(store, { prefix: '' })) records.push(record)
   return deed === 'inspect' ? records : duration
 }
 
@@ -55,7 +63,7 @@ const step = record({
     'wait',
   ),
   name: constantFrom('a', 'b'),
-  claim: nat(5),
+  claim: nat(7),
   duration: constantFrom(1, 50, 100, 300, 1_000),
 })
 

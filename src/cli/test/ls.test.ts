@@ -317,12 +317,9 @@ test('ls --watch escapes such text too, and prints no password of a note', async
 /** Another program writes leases with this owner and note. */
 function insert(names: string | readonly string[], text: string): void {
   const database = new DatabaseSync(join(folder, 'leases.db'))
-  const statement = database.prepare(
-    'insert into lease (name, id, owner, note, token, ttl, expires) values (?, ?, ?, ?, ?, ?, ?)',
-  )
+  const statement = database.prepare('insert into holder values (?, ?, ?, ?, 1000000, 1, 1, 0, ?)')
   database.exec('begin')
-  for (const name of [names].flat())
-    statement.run(name, 'a'.repeat(32), text, text, 1, 1_000_000, Date.now() + 1_000_000)
+  for (const name of [names].flat()) statement.run(name, 'a'.repeat(32), text, text, Date.now() + 1_000_000)
   database.exec('commit')
   database.close()
 }

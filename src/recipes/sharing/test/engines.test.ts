@@ -100,7 +100,7 @@ test.concurrent.for(Object.entries(engines))(
     await Promise.all(tasks)
     expect(permits.done).toBe(50)
     expect([2, LIMIT]).toContain(permits.most) // calls enter one after the other, on a slow machine as slowly as they leave
-    expect(pages).toMatchObject({ done: 10, most: 17 })
+    expect(pages.done).toBe(10)
     const isLeft = async (): Promise<boolean> => (await names(one)).length > 0
     await until('nothing is left', async () => !(await isLeft())) // withdrawals in the background
 

@@ -17,7 +17,7 @@ export const VARIANTS: readonly Variant[] = [
     from: 'return others.length === 0 && this.#fits(first) && this.now',
     to: 'return others.length === 0 && this.now',
   },
-  { what: 'the largest limit counts', from: 'Math.min(limit, ...', to: 'Math.max(limit, ...' },
+  { what: 'the largest limit counts', from: 'Math.min(least, holder', to: 'Math.max(least, holder' },
   { what: 'a slot is given twice', from: 'if (!used.has(slot)) free', to: 'free' },
   {
     what: 'a slot in use is above the limit',
@@ -71,14 +71,14 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     what: 'no retry at the end of a lease',
-    from: '[...this.#holders.map(({ expires }) => expires - now), ...ahead',
-    to: '[...ahead',
+    from: 'Math.min(delay, expires - now)',
+    to: 'delay',
   },
-  { what: 'no retry at a lapse', from: ', ...ahead.map(({ lapses }) => lapses - now)]', to: ']' },
+  { what: 'no retry at a lapse', from: 'Math.min(delay, lapses - now)', to: 'delay' },
   {
     what: 'no retry at the end of a grace period',
-    from: 'if (first && others.length === 0 && this.#fits(first)) delays',
-    to: 'if (!ahead) delays',
+    from: 'if (first && others.length === 0 && this.#fits(first)) delay',
+    to: 'if (!ahead) delay',
   },
   { what: 'a clock that was set back makes a lease last', from: 'each.expires > now + each.ttl + 1', to: '!each' },
 ]

@@ -175,8 +175,12 @@ export class Name {
 
   /** The lowest free slots. `undefined`: too few are free below every limit in use. */
   #freeSlots(limit: number, units: number): number[] | undefined {
-    const used = new Set(this.#holders.flatMap(({ slots }) => slots))
-    const least = Math.min(limit, ...this.#holders.map(holder => holder.limit))
+    const used = new Set<number>()
+    let least = limit
+    for (const holder of this.#holders) {
+      least = Math.min(least, holder.limit)
+      for (const slot of holder.slots) used.add(slot)
+    }
     for (const slot of used) if (slot >= limit) return undefined
     if (least - used.size < units) return undefined
     const free: number[] = []
@@ -216,11 +220,12 @@ export class Name {
   /** At the earliest moment at which the answer may be another one, and in time to keep its position. */
   #retryAfter({ ttl, queue }: Asker, ahead: readonly Waiter[]): number {
     const { now } = this
-    const delays = [...this.#holders.map(({ expires }) => expires - now), ...ahead.map(({ lapses }) => lapses - now)]
+    let delay = queue ? positionLifetime(ttl) / 3 : Number.POSITIVE_INFINITY
+    for (const { expires } of this.#holders) delay = Math.min(delay, expires - now)
+    for (const { lapses } of ahead) delay = Math.min(delay, lapses - now)
     const [first, ...others] = ahead
-    if (first && others.length === 0 && this.#fits(first)) delays.push(this.#changed + first.grace - now)
-    if (queue) delays.push(positionLifetime(ttl) / 3)
-    return Math.max(Math.min(...delays), 1)
+    if (first && others.length === 0 && this.#fits(first)) delay = Math.min(delay, this.#changed + first.grace - now)
+    return Math.max(delay, 1)
   }
 
   #prolong(own: Holder, expires: number): Held {

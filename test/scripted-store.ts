@@ -55,9 +55,9 @@ class ScriptedStore implements Store {
   readonly #server: Store
   readonly #rules = new Map<Verb, Rule>()
 
-  constructor(server: Store) {
+  constructor(server: Store, guarantees: Partial<Guarantees> = {}) {
     this.#server = server
-    this.guarantees = server.guarantees
+    this.guarantees = { ...server.guarantees, ...guarantees }
   }
 
   /** How many calls the core made. */
@@ -165,11 +165,11 @@ export interface Stage {
   readonly other: StoreLocks
 }
 
-/** Locks with a virtual clock, over a store that the test controls. */
-export function stage(defaults: LocksDefaults = {}): Stage {
+/** Locks with a virtual clock, over a store that the test controls. It claims other `guarantees` than it has. */
+export function stage(defaults: LocksDefaults = {}, guarantees?: Partial<Guarantees>): Stage {
   const clock = new VirtualClock()
   const server = memory({ clock })
-  const store = new ScriptedStore(server)
+  const store = new ScriptedStore(server, guarantees)
   const environment = { clock, random: () => 0.5 }
   return {
     clock,

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Lease, LeaseError, type Locks } from '../../src/index.ts'
+import { type Lease, LeaseError, type LeaseSet, type Locks } from '../../src/index.ts'
 import type { RedisClient } from '../../src/stores/redis/index.ts'
 import { type AlongsideSettings, locksOf, type Opening, type StoreSettings } from '../shared/clients.ts'
 import { Holding, termOf } from '../shared/term.ts'
 import { LostLockError, TimeoutError } from './errors.ts'
 import { defaultTimeoutOptions, type Identity, identifierOf, type TimeoutOptions, waitOf } from './options.ts'
+import { acquireTickets } from './several-tickets.ts'
 
 /** Called when the lock is lost while it is renewed. */
 export type LockLostCallback = (this: Lock, error: LostLockError) => void
@@ -145,8 +146,10 @@ export abstract class Lock {
     return this._limit !== 0
   }
 
-  async #lease(locks: Locks, how: Acquiring): Promise<Lease> {
+  async #lease(locks: Locks, how: Acquiring): Promise<Lease | LeaseSet> {
     if (!this.#isShared) return locks.acquire(this._key, how)
+    const several = { name: this._key, limit: this._limit, permits: this._permits }
+    if (this._permits > 1 && this.#clients.length > 1) return acquireTickets(locks, several, how)
     return locks.semaphore(this._key, { limit: this._limit }).acquire({ ...how, permits: this._permits })
   }
 

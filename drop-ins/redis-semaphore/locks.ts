@@ -1,7 +1,8 @@
 import type { RedisClient } from '../../src/stores/redis/index.ts'
 import { Lock, type LockOptions } from './lock.ts'
 
-const MOST_PERMITS = 16
+/** Permits that one holder takes, at most: each is a slot in the lease, or a lease. */
+const MOST_PERMITS = 64
 
 /** One holder at a time, over one Redis. */
 export class Mutex extends Lock {
@@ -14,7 +15,7 @@ export class Mutex extends Lock {
   }
 }
 
-/** Up to `limit` holders at a time, over one Redis. `limit` is 1 to 16. */
+/** Up to `limit` holders at a time, over one Redis. */
 export class Semaphore extends Mutex {
   protected override readonly _kind: string = 'semaphore'
 
@@ -26,7 +27,7 @@ export class Semaphore extends Mutex {
   }
 }
 
-/** A semaphore of which each holder takes several permits, over one Redis. */
+/** A semaphore of which each holder takes several permits, over one Redis. `permits` is 1 to 64. */
 export class MultiSemaphore extends Semaphore {
   protected override readonly _kind: string = 'multi-semaphore'
 
@@ -48,7 +49,7 @@ export class RedlockMutex extends Lock {
   }
 }
 
-/** Up to `limit` holders at a time, by a majority of independent servers. `limit` is 1 to 16. */
+/** Up to `limit` holders at a time, by a majority of independent servers. Waiters are served in no order. */
 export class RedlockSemaphore extends RedlockMutex {
   protected override readonly _kind: string = 'redlock-semaphore'
 
@@ -60,7 +61,10 @@ export class RedlockSemaphore extends RedlockMutex {
   }
 }
 
-/** A semaphore of which each holder takes several permits, by a majority of independent servers. */
+/**
+ * A semaphore of which each holder takes several permits, by a majority of independent servers. `permits` is 1 to 64.
+ * Holders of one permit may starve it.
+ */
 export class RedlockMultiSemaphore extends RedlockSemaphore {
   protected override readonly _kind: string = 'redlock-multi-semaphore'
 
@@ -80,8 +84,6 @@ function nameOf(kind: 'mutex' | 'semaphore', key: unknown): string {
 function checkLimit(limit: unknown, { alongside }: LockOptions = {}): void {
   if (!limit) throw new Error('"limit" is required')
   if (typeof limit !== 'number') throw new Error('"limit" must be a number')
-  if (limit > MOST_PERMITS)
-    throw new Error(`"limit" must be at most ${MOST_PERMITS}: a waiter stands in the queue of each permit`)
   if (alongside)
     throw new Error(
       '{ alongside: true } is for mutexes. Split the limit of a semaphore between old and new processes instead',
@@ -91,4 +93,5 @@ function checkLimit(limit: unknown, { alongside }: LockOptions = {}): void {
 function checkPermits(permits: unknown): void {
   if (!permits) throw new Error('"permits" is required')
   if (typeof permits !== 'number') throw new Error('"permits" must be a number')
+  if (permits > MOST_PERMITS) throw new Error(`"permits" must be at most ${MOST_PERMITS}, not ${permits}`)
 }

@@ -63,9 +63,9 @@ describe('options', () => {
     expect(() => new Semaphore(client, 'a', 2, { externallyAcquiredIdentifier: 'x' })).toThrow(/not supported/)
   })
 
-  test('a limit above 16 is refused', () => {
-    expect(() => new Semaphore(client, 'a', 17)).toThrow('"limit" must be at most 16')
-    expect(() => new RedlockSemaphore([client], 'a', 17)).toThrow('"limit" must be at most 16')
+  test('more than 64 permits of one holder are refused', () => {
+    expect(() => new MultiSemaphore(client, 'a', 100, 65)).toThrow('"permits" must be at most 64, not 65')
+    expect(() => new RedlockMultiSemaphore([client], 'a', 100, 65)).toThrow('"permits" must be at most 64')
   })
 
   test('the identifier is random, and the note of the lease', async () => {

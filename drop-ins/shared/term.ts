@@ -68,7 +68,7 @@ export class Holding {
   stopRenewing(): void {
     this.#until = 0
     this.#stop()
-    this.first.stopRenewing()
+    for (const lease of 'leases' in this.lease ? this.lease.leases : [this.lease]) lease.stopRenewing()
   }
 
   /** After `stopRenewing`: renews it again, for this duration each time. The core cannot. */

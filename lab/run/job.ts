@@ -15,7 +15,8 @@ export function jobOf(locks: Locks, name: string, shared: Shared | undefined, tt
   if (!shared) return { acquire: signal => locks.acquire(name, { wait: 10 * ttl, signal }) }
   // They wait until they are served, and the judge looks for how long.
   if (shared.kind === 'semaphore') {
-    const permits = random() < 0.2 ? Math.min(2, shared.limit) : 1
+    const hasQueue = locks.store.guarantees.order === 'first come, first served'
+    const permits = random() < 0.2 && hasQueue ? Math.min(2, shared.limit) : 1
     const semaphore = locks.semaphore(name, { limit: shared.limit })
     return { role: 'permit', acquire: signal => semaphore.acquire({ permits, signal }) }
   }
@@ -30,9 +31,14 @@ export function marksOf(lease: Lease | Permit): readonly Mark[] | undefined {
   return heldSlotsOf(lease).map(({ slot, token }) => ({ slot, token: token.toString() }))
 }
 
-/** The names of a run that are shared: semaphores, and readers and writers, in turn. */
-export function sharedOf(names: readonly string[], limit: number): Readonly<Record<string, Shared>> {
+/** The names of a run that are shared: semaphores, and where the engine has them, readers and writers in turn. */
+export function sharedOf(
+  names: readonly string[],
+  limit: number,
+  hasReaders: boolean,
+): Readonly<Record<string, Shared>> {
+  const isSemaphore = (index: number): boolean => index % 2 === 0 || !hasReaders
   return Object.fromEntries(
-    names.map((name, index) => [name, index % 2 === 0 ? { kind: 'semaphore', limit } : { kind: 'readWrite' }]),
+    names.map((name, index) => [name, isSemaphore(index) ? { kind: 'semaphore', limit } : { kind: 'readWrite' }]),
   )
 }

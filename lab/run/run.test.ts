@@ -123,7 +123,7 @@ test('permits, readers and writers keep their promises while clients are paused 
   }
   const engine = await startSqlite({ ttl, clocks: false })
   const patient = { ...engine, bound: { death: 4_000, election: 4_000 } } // a busy machine is slow
-  const history = await historyOf(patient, enough, { faults, names, shared: sharedOf(names, 2) })
+  const history = await historyOf(patient, enough, { faults, names, shared: sharedOf(names, 2, true) })
   const verdict = judge(history, LITTLE)
   expect(verdict.outcome, table(verdict)).toBe('passed')
   const grants = of(history, 'granted')

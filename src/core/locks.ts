@@ -38,6 +38,7 @@ import {
 } from './options.ts'
 import { holdWith, type OpenRenewer, type Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
+import { hasTickets, Tickets } from './tickets.ts'
 import { withdrawIfCancelled } from './withdraw.ts'
 import { checkWork, Works } from './work.ts'
 
@@ -222,7 +223,9 @@ export class CoreLocks implements Leasing {
     const { signal } = this.closing
     if (signal.aborted) cancel.cancel(signal.reason) // by a listener
     const stop = this.signals.onAbort(terms.signal, reason => cancel.cancel(reason))
-    const acquisition = new Acquisition(this.core, claim, limit, cancel)
+    const { core } = this
+    const tickets = terms.limit !== undefined && terms.limit > 1 && hasTickets(core.store) && new Tickets(core, claim)
+    const acquisition = new Acquisition(tickets ? { ...core, store: tickets } : core, claim, limit, cancel)
     let renewer: Renewer | undefined
     const acquireWithThread = async (): Promise<Acquired | undefined> => {
       renewer = await request(this.core.clock, LONGEST_DELAY, () => this.startRenewer(), { cancel })
@@ -234,11 +237,13 @@ export class CoreLocks implements Leasing {
     try {
       const acquired = await acquiring
       if (acquired) {
-        withdrawIfCancelled(this.core, claim, acquired.unsettled, cancel)
+        const granted = tickets ? tickets.settle() : claim
+        const { waited } = acquired
+        const { sent, requests } = tickets || acquired
+        withdrawIfCancelled(core, granted, acquired.unsettled, cancel)
         const holdOptions = { heartbeat: heartbeat !== false, background, maxHold, livenessLimit }
-        const lease = holdWith(renewer, this.core, claim, acquired, holdOptions)
+        const lease = holdWith(renewer, core, granted, { ...acquired, sent }, holdOptions)
         held = lease
-        const { waited, requests } = acquired
         // Last, because a listener may release the lease or close these locks.
         if (events.lease_acquired.hasSubscribers)
           events.lease_acquired.publish({ id: claim.id, lease: lease.handle, waited, requests })

@@ -1,4 +1,4 @@
-import { checkKeys, checkName, invalid, show } from '../../contract/check.ts'
+import { checkKeys, checkName, checkText, invalid, show } from '../../contract/check.ts'
 import type { LeaseError } from '../../contract/errors.ts'
 import type { Lease, Permit } from '../../contract/lease.ts'
 import type { SharedKind } from '../../contract/lease-events.ts'
@@ -6,6 +6,7 @@ import { LONGEST_SHARED } from '../../contract/reserved.ts'
 import { LARGEST_LIMIT, MOST_UNITS } from '../../contract/store.ts'
 import { Acquisition } from '../../core/acquisition.ts'
 import type { AcquireTerms } from '../../core/options.ts'
+import { hasTickets, ticketName } from '../../core/tickets.ts'
 import type { Held } from '../../core/work.ts'
 import { type Acquirable, Acquiring } from './acquirable.ts'
 import { Call } from './call.ts'
@@ -29,10 +30,12 @@ export function semaphore(
     throw invalid(`semaphore needs an object with its limit, such as { limit: 3 }, not ${show(options)}`)
   checkKeys(options, semaphoreKeys, 'semaphore')
   const { limit } = options
-  const most = hasSlots(host) ? LARGEST_LIMIT : MOST_SLOTS
+  const most = hasSlots(host) || hasTickets(host.core.store) ? LARGEST_LIMIT : MOST_SLOTS
   if (!Number.isInteger(limit) || limit < 1 || limit > most)
     throw invalid(`limit must be a whole number from 1 to ${most}, not ${show(limit)}`)
-  if (hasSlots(host)) return new Permits<Permit>(host, name, 'permit', limit)
+  const isTickets = hasTickets(host.core.store)
+  if (isTickets) checkText(ticketName(name, limit - 1), `the name of the last ticket of ${show(name)}`)
+  if (isTickets || hasSlots(host)) return new Permits<Permit>(host, name, 'permit', limit)
   checkSharedName(name)
   return new SlotPermits(host, { name, kind: 'permit', slots: range(0, limit) })
 }
@@ -44,6 +47,12 @@ export function readWrite(host: SharingHost, name: string): ReadWrite {
     const reader = new Permits<Permit>(host, name, 'reader', LARGEST_LIMIT)
     return { name, reader, writer: new Permits<Lease>(host, name, 'writer') }
   }
+  const { store } = host.core
+  if (hasTickets(store))
+    throw invalid(
+      `${store.kind} has no readers and writers: it keeps no queue, so readers would starve a writer. ` +
+        'Use acquire(name), or one Redis, PostgreSQL, MySQL, etcd, ZooKeeper or SQLite',
+    )
   checkSharedName(name)
   const readers = range(1, MOST_SLOTS)
   const all = [0, ...readers]
@@ -68,6 +77,12 @@ class Permits<L extends Lease> extends Acquiring<L, PermitOptions> {
   }
 
   protected override async hold(terms: AcquireTerms, { permits }: PermitOptions): Promise<Held<L> | LeaseError> {
+    const { store } = this.host.core
+    if (hasTickets(store) && permits !== undefined && permits !== 1)
+      throw invalid(
+        `permits must be 1 over ${store.kind}, not ${show(permits)}: it keeps no queue, so calls for one permit ` +
+          'would starve a call for several',
+      )
     const units = permitsOf(permits, Math.min(this.#limit ?? 1, MOST_UNITS))
     const held = await this.host.hold(this.#name, { ...terms, kind: this.#kind, limit: this.#limit, units })
     return held instanceof Acquisition ? held.timeout() : (held as unknown as Held<L>)

@@ -2,7 +2,7 @@ import type { Flaw } from './flaws.ts'
 
 /** What stands once in src/stores/shared/rules/name.ts, and what replaces it. */
 export const RULES: Readonly<Partial<Record<Flaw, readonly [from: string, to: string]>>> = {
-  'two holders': ['new Set(this.#holders.flatMap(({ slots }) => slots))', 'new Set()'],
+  'two holders': ['of holder.slots) used.add(slot)', 'of holder.slots) if (slot < 0) used.add(slot)'],
   'holder gets another token': [
     'if (own) return this.#prolong(own, Math.max(own.expires, this.now + ttl))',
     'this.#endHolders(holder => holder === own)',
@@ -28,10 +28,10 @@ export const RULES: Readonly<Partial<Record<Flaw, readonly [from: string, to: st
     'for (let slot = least - 1; free.length < units; slot -= 1) if (!used.has(slot)) free.unshift(slot)',
   ],
   'one slot for all units': ['const slots = this.#freeSlots(limit, units)', 'const slots = this.#freeSlots(limit, 1)'],
-  'own limit counts': ['Math.min(limit, ...this.#holders.map(holder => holder.limit))', 'limit'],
+  'own limit counts': ['least = Math.min(least, holder.limit)', ''],
   'slots above the limit': ['for (const slot of used) if (slot >= limit) return undefined', ''],
   'lock beside a slot': ['if (least - used.size < units)', 'if (least - used.size < (limit > 1 ? units : 0))'],
-  'limit of 16': ['Math.min(limit, ...', 'Math.min(limit, 16, ...'],
+  'limit of 16': ['let least = limit', 'let least = Math.min(limit, 16)'],
   'copy changes the limit': [
     'if (own) return this.#prolong(own,',
     'if (own && own.limit !== asker.limit) this.#endHolders(holder => holder === own)\n    else if (own) return this.#prolong(own,',
@@ -78,8 +78,8 @@ export const RULES: Readonly<Partial<Record<Flaw, readonly [from: string, to: st
   ],
   'no chain of wakes': ['this.#change() // so that', 'this.#changed = this.now // so that'],
   'no wake of the next after a grant': [
-    'if (second && (this.#isChanged',
-    'if (second && this.#holders.length === 0 && (this.#isChanged',
+    'if (second && (isChanged',
+    'if (second && this.#holders.length === 0 && (isChanged',
   ],
   'no wake after a withdrawal': ['if (first !== this.#counted[0]) this.#change()', 'if (!first) {}'],
   'wake only of a free name': ['if (hasEnded) this.#change()', 'if (hasEnded && left.length === 0) this.#change()'],

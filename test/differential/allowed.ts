@@ -1,0 +1,155 @@
+import type { Busy, Grant, LeaseRecord } from '../../src/contract/store.ts'
+import type { Holder, NameState, Waiter } from '../../src/stores/shared/rules/state.ts'
+import { idOf, type Op } from './op.ts'
+import type { Outcome, Possible, Slack, Watching, Window } from './possible.ts'
+
+/** What the server answered. */
+export type Answer = Grant | Busy | undefined | boolean | 'released' | 'gone' | bigint | readonly LeaseRecord[]
+
+/** What the differential test does not compare of an engine. */
+export interface Leniency extends Slack {
+  /** It may ask its waiters to ask at any time. */
+  readonly polls?: boolean
+  /** Its records do not say what remains. */
+  readonly knowsNoEnds?: boolean
+}
+
+const TINY = 0.01
+
+type Tokens = ReadonlyMap<number, bigint>
+
+/** The rules do not allow the answer. */
+class Mismatch extends Error {}
+
+/** The state after the answer, or why the rules do not allow it. */
+export function allowed(
+  outcome: Outcome,
+  op: Op,
+  answer: Answer,
+  window: Window,
+  watching: Watching,
+  leniency: Leniency,
+): Possible | string {
+  try {
+    const tokens = check(outcome, op, answer, window, watching, leniency)
+    return { ...outcome.to, tokens }
+  } catch (error) {
+    if (error instanceof Mismatch) return error.message
+    throw error
+  }
+}
+
+function check(
+  { ruling, retry, seen, to }: Outcome,
+  op: Op,
+  answer: Answer,
+  window: Window,
+  { watched, kept }: Watching,
+  leniency: Leniency,
+): Tokens {
+  const { tokens } = to
+  const precision = leniency.precision + TINY
+  if (ruling.verb === 'inspect') return sees(seen, answer as readonly LeaseRecord[], tokens, window, kept, leniency)
+  if (ruling.verb === 'look') return tokens
+  if (ruling.verb === 'annotate') return same('held', ruling.held, answer, tokens)
+  if (ruling.verb === 'release') return same('the answer', ruling.answer, answer, tokens)
+  if (ruling.verb === 'break') {
+    same('broken', ruling.token !== undefined, answer !== undefined, tokens)
+    return ruling.token === undefined ? tokens : learn(tokens, ruling.token, answer as bigint)
+  }
+  const given = answer as Grant | Busy | undefined
+  const grant = ruling.verb === 'renew' ? ruling.grant : ruling.held ? ruling : undefined
+  same('held', grant !== undefined, given?.held === true, tokens)
+  if (grant && given?.held) {
+    same('slots', grant.slots, given.slots ?? [0], tokens)
+    const ttl = op.verb === 'acquire' ? op.asker.ttl : op.verb === 'renew' ? op.ttl : 0
+    const least = ttl - (window.received - window.sent) - precision
+    if (given.ttl < least) throw new Mismatch(`the ttl should be at least ${least}, not ${given.ttl}`)
+    const end = to.late.holders.find(({ id }) => id === idOf(op))?.expires ?? Infinity
+    const most = end - window.sent + precision
+    if (given.ttl > most) throw new Mismatch(`the ttl should be at most ${most}, not ${given.ttl}`)
+    return learn(tokens, grant.token, given.token)
+  }
+  if (ruling.verb !== 'acquire' || ruling.held || !given || given.held) return tokens
+  if (to.early.gone.has(idOf(op) as string)) return tokens // withdrawn: it asks no more
+  const { ahead, retryAfter, holder } = given
+  if (ahead !== undefined) same('ahead', ruling.ahead, ahead, tokens)
+  const [shortest, longest] = retry as readonly [number, number]
+  // A watched waiter that is kept is woken in time.
+  if (retryAfter > longest + precision && !(given.kept && watched.has(idOf(op) as string)))
+    throw new Mismatch(`retryAfter should be at most ${longest}, not ${retryAfter}`)
+  if (retryAfter < shortest - precision && !leniency.polls)
+    throw new Mismatch(`retryAfter should be at least ${shortest}, not ${retryAfter}`)
+  if (!holder) return tokens
+  const found = seen[0].holders.find(({ owner }) => owner === holder.owner)
+  if (!found) throw new Mismatch(`${holder.owner} does not hold`)
+  return shows(found, holder, tokens)
+}
+
+function sees(
+  [early, late]: Outcome['seen'],
+  records: readonly LeaseRecord[],
+  tokens: Tokens,
+  { sent, received }: Window,
+  kept: ReadonlySet<string>,
+  { knowsNoEnds, precision }: Leniency,
+): Tokens {
+  const lowest = ({ slots: [slot = 0] }: Holder): number => slot
+  const holders = early.holders.toSorted((a, b) => lowest(a) - lowest(b))
+  const expected = [...holders.map(({ owner }) => owner), ...early.waiters.map(({ owner }) => owner)]
+  const isIn = (remaining: number, from: number, to: number): void => {
+    if (knowsNoEnds || (remaining >= from - received - precision - TINY && remaining <= to - sent + precision + TINY))
+      return
+    throw new Mismatch(`remaining should be from ${from - received} to ${to - sent}, not ${remaining}`)
+  }
+  same(
+    'owners',
+    expected,
+    records.map(({ owner }) => owner),
+    tokens,
+  )
+  let known = tokens
+  for (const [index, record] of records.entries()) {
+    const holder = holders[index]
+    if (holder) {
+      known = shows(holder, record, known)
+      isIn(record.remaining, holder.expires, endOf(late.holders, holder.id))
+      continue
+    }
+    const position = index - holders.length
+    const { note, limit, units, lapses, id } = early.waiters[position] as Waiter
+    const { state, limit: shown = 1, units: wanted = 1 } = record
+    same('the waiter', ['waiting', note, limit, units, position], [state, record.note, shown, wanted, record.position])
+    if (!kept.has(id)) isIn(record.remaining, lapses, late.waiters[position]?.lapses ?? lapses)
+  }
+  return known
+}
+
+function endOf(holders: NameState['holders'], id: string): number {
+  return holders.find(holder => holder.id === id)?.expires ?? Infinity
+}
+
+function shows(holder: Holder, record: LeaseRecord, tokens: Tokens): Tokens {
+  const { state, owner, note, limit = 1, slots = [0], token } = record
+  same(
+    'the holder',
+    ['held', holder.owner, holder.note, holder.limit, holder.slots],
+    [state, owner, note, limit, slots],
+  )
+  return token === undefined ? tokens : learn(tokens, holder.token, token)
+}
+
+/** The tokens with one more. They rise with those of the rules. */
+function learn(tokens: Tokens, token: number, real: bigint): Tokens {
+  for (const [other, known] of tokens) {
+    if (other < token ? known < real : other > token ? known > real : known === real) continue
+    throw new Mismatch(`the token ${real} of grant ${token} is at odds with the token ${known} of grant ${other}`)
+  }
+  return new Map(tokens).set(token, real)
+}
+
+function same(what: string, expected: unknown, actual: unknown, tokens: Tokens = new Map()): Tokens {
+  const [should, is] = [JSON.stringify(expected), JSON.stringify(actual)]
+  if (should !== is) throw new Mismatch(`${what} should be ${should}, not ${is}`)
+  return tokens
+}

@@ -1,0 +1,84 @@
+import { asyncProperty, check, type Parameters, type RunDetails } from 'fast-check'
+import { afterAll, expect, test } from 'vitest'
+import { takeoverTime } from '../../src/contract/time.ts'
+import type { StoreHarness } from '../harnesses/harness.ts'
+import { isFull } from '../tier.ts'
+import type { Leniency } from './allowed.ts'
+import { type History, histories } from './history.ts'
+import { play, type Rig } from './play.ts'
+
+/** Histories that are played at once, since each mostly waits. Each of them has names and a seed of its own. */
+const LANES = 8
+const STEPS = 40
+
+/** In CI, in `--full`, or as `HOLDFAST_HISTORIES` says. */
+const HISTORIES = Number(process.env.HOLDFAST_HISTORIES ?? (isFull ? 1_000 : 120))
+
+/** Registers the differential test of an engine that knows slots. A failing history is shrunk, and repeated by its seed. */
+export function differ(harness: StoreHarness, leniency: Partial<Leniency> = {}): void {
+  test.skipIf(harness.lacks?.slots)(
+    `${harness.name} answers as the rules of a name do`,
+    { timeout: 10 * 60_000 },
+    async () => {
+      const rig = await rigOf(harness, leniency)
+      try {
+        const failures: string[] = []
+        const lane = async (_: unknown, index: number): Promise<void> => {
+          const parameters = { seed: index + 1, numRuns: Math.ceil(HISTORIES / LANES) }
+          const failure = await failureOf(
+            () => rig,
+            parameters,
+            () => failures.length > 0,
+          )
+          if (failure) failures.push(failure)
+        }
+        await Promise.all(Array.from({ length: LANES }, lane))
+        expect(failures.join('\n\n')).toBe('')
+      } finally {
+        await Promise.all(rig.clients.map(client => client[Symbol.asyncDispose]()))
+      }
+    },
+  )
+  afterAll(() => harness.end())
+}
+
+/** What the rules do not allow, in one of these histories. `undefined`: nothing. */
+export async function failureOf(
+  rig: () => Rig,
+  parameters: Parameters<[History]>,
+  isOver: () => boolean = () => false,
+): Promise<string | undefined> {
+  const property = asyncProperty(histories(rig().brief, STEPS), async history => {
+    if (isOver()) return
+    const problem = await play(history, rig())
+    if (problem) throw new Error(problem)
+  })
+  const details = await check(property, { ...parameters, interruptAfterTimeLimit: 60_000 })
+  return details.failed ? said(details) : undefined
+}
+
+function said({ seed, counterexamplePath, counterexample, errorInstance }: RunDetails<[History]>): string {
+  const [history] = counterexample ?? []
+  const lines = [
+    `${errorInstance instanceof Error ? errorInstance.message : errorInstance} (seed ${seed}, path ${counterexamplePath})`,
+    ...(history?.demands ?? []).map((demand, index) => `claim ${index}: ${JSON.stringify(demand)}`),
+    ...(history?.steps ?? []).map((step, index) => `step ${index}: ${JSON.stringify(step)}`),
+  ]
+  return lines.join('\n')
+}
+
+/** Three clients of the server. */
+async function rigOf(harness: StoreHarness, leniency: Partial<Leniency>): Promise<Rig> {
+  const clients = await Promise.all([harness.open(), harness.open(), harness.open()])
+  const { takeover } = clients[0].guarantees
+  return {
+    clients,
+    brief: Math.round(450 * (harness.scale ?? 1)),
+    precision: 2,
+    latestWake: 3_000,
+    now: () => performance.now(),
+    sleep: ms => new Promise(resolve => setTimeout(resolve, ms)),
+    ends: ms => takeoverTime(ms, takeover),
+    ...leniency,
+  }
+}

@@ -1,0 +1,4 @@
+import { etcdHarness } from '../harnesses/etcd.ts'
+import { differ } from './differ.ts'
+
+differ(etcdHarness())

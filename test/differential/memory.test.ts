@@ -1,0 +1,4 @@
+import { memoryHarness } from '../harnesses/memory.ts'
+import { differ } from './differ.ts'
+
+differ(memoryHarness())

@@ -1,0 +1,304 @@
+import { randomBytes } from 'node:crypto'
+import { LeaseError } from '../../src/contract/errors.ts'
+import { isLease } from '../../src/contract/record.ts'
+import type { Busy, Claim, Grant, LeaseRecord, Store } from '../../src/contract/store.ts'
+import { requestLimit, roundTripOf, TURN } from '../../src/contract/time.ts'
+import { type Asker, positionLifetime } from '../../src/stores/shared/rules/name.ts'
+import { type Answer, allowed, type Leniency } from './allowed.ts'
+import type { Demand, History, Request, Step } from './history.ts'
+import type { Op } from './op.ts'
+import { merged, outcomes, type Possible, START, Undecided, type Watching, type Window } from './possible.ts'
+
+/** An engine under test. */
+export interface Rig extends Leniency {
+  /** Clients of one server. */
+  readonly clients: readonly Store[]
+  /** Milliseconds: the ttl of leases that end during a history. */
+  readonly brief: number
+  now(): number
+  sleep(ms: number): Promise<void>
+  /** Sets the clock back by `ms`. @default nobody can */
+  setBack?(ms: number): void
+  /** Milliseconds: a wake that takes longer is lost. */
+  readonly latestWake: number
+}
+
+const LONG = 30_000
+const MOST_STATES = 200
+
+/** A request that was carried out, or may have been. */
+interface Sent {
+  readonly op: Op
+  readonly window: Window
+  /** `undefined`: it is not known. */
+  readonly answer?: { readonly is: Answer }
+  /** The waiters when it was sent. */
+  readonly watching: Watching
+  /** When its limit is over. */
+  readonly until: number
+}
+
+interface Watch {
+  isArmed: boolean
+  readonly wakes: { readonly at: number; readonly due: number }[]
+  stop(): void
+}
+
+/** Plays a history over an engine. Resolves to what the rules do not allow, or to `undefined`. */
+export async function play(history: History, rig: Rig): Promise<string | undefined> {
+  const player = new Player(history.demands, rig)
+  try {
+    for (const [index, step] of history.steps.entries()) {
+      const problem = await player.take(step)
+      if (problem) return `step ${index}: ${problem}`
+    }
+    return await player.settle()
+  } catch (error) {
+    if (error instanceof Undecided) return undefined
+    throw error
+  } finally {
+    await player.end()
+  }
+}
+
+class Player {
+  readonly #rig: Rig
+  readonly #claims: readonly Claim[]
+  readonly #watches = new Map<string, Watch>()
+  readonly #kept = new Set<string>()
+  /** By claim: when it asked last, and its last token. */
+  readonly #asked = new Map<string, number>()
+  readonly #tokens = new Map<string, bigint>()
+  #states: readonly Possible[] = [START]
+  #last = Number.NEGATIVE_INFINITY
+
+  constructor(demands: readonly Demand[], rig: Rig) {
+    this.#rig = rig
+    const name = `differential-${randomBytes(6).toString('hex')}`
+    this.#claims = demands.map(({ isBrief, ...demand }, index) => {
+      const id = randomBytes(16).toString('hex')
+      return { ...demand, name, id, owner: `claim ${index}`, ttl: isBrief ? rig.brief : LONG, note: '' }
+    })
+  }
+
+  async take(step: Step): Promise<string | undefined> {
+    if (step.verb === 'wait') return void (await this.#rig.sleep(step.ms))
+    if (step.verb === 'settle') return this.settle()
+    if (step.verb === 'back') return this.#setBack(step.ms)
+    if (step.verb === 'follow') return this.#follow()
+    if (step.verb === 'together') return this.#check(await Promise.all(step.requests.map(each => this.#send(each))))
+    if (step.verb !== 'abort') return this.#check([await this.#send(step)])
+    const controller = new AbortController()
+    if (step.early) controller.abort()
+    const sending = this.#send(step.request, controller.signal)
+    controller.abort()
+    const sent = await sending
+    if (step.early) return sent.answer ? 'a request that was given up was answered' : undefined
+    return this.#check([sent])
+  }
+
+  /** Waits until all waiters that must be woken are, by one of the possible states. */
+  async settle(): Promise<string | undefined> {
+    const { now, sleep, latestWake } = this.#rig
+    const isWoken = (id: string, since: number): boolean => {
+      const watch = this.#watches.get(id)
+      return !watch || watch.wakes.some(({ at }) => at >= since - 1)
+    }
+    for (;;) {
+      const waits = (state: Possible): number[] =>
+        [...state.expected].flatMap(([id, { since, by }]) => (isWoken(id, since) ? [] : [by]))
+      const settled = this.#states.filter(state => waits(state).length === 0)
+      if (settled.length > 0) {
+        this.#states = settled
+        return undefined
+      }
+      const latest = Math.max(...this.#states.flatMap(waits))
+      if (now() > latest + latestWake) {
+        const [state] = this.#states
+        const ids = [...(state?.expected ?? [])].filter(([id, { since }]) => !isWoken(id, since))
+        return `no wake reached ${ids.map(([id]) => this.#claims.find(claim => claim.id === id)?.owner).join(', ')}`
+      }
+      await sleep(5)
+    }
+  }
+
+  /** Times of wakes before and after cannot be compared, so no wake may be outstanding. */
+  async #setBack(ms: number): Promise<string | undefined> {
+    if (!this.#rig.setBack) return undefined
+    const problem = await this.settle()
+    this.#states = this.#states.map(state => ({ ...state, expected: new Map() }))
+    this.#rig.setBack(ms)
+    this.#last = this.#rig.now()
+    return problem
+  }
+
+  async end(): Promise<void> {
+    for (const { stop } of this.#watches.values()) stop()
+    const [client] = this.#rig.clients
+    for (const { name, id } of this.#claims)
+      await client?.release({ name, id }, AbortSignal.timeout(5_000)).catch(() => {})
+  }
+
+  async #follow(): Promise<string | undefined> {
+    for (const [index, { id }] of this.#claims.entries()) {
+      const isDue = this.#watches.get(id)?.wakes.some(({ at, due }) => {
+        return at >= (this.#asked.get(id) ?? 0) && due <= this.#rig.now()
+      })
+      if (!isDue) continue
+      const problem = this.#check([await this.#send({ verb: 'acquire', claim: index, client: index % 3 })])
+      if (problem) return problem
+    }
+    return undefined
+  }
+
+  async #send(request: Request, signal?: AbortSignal): Promise<Sent> {
+    const { now, clients } = this.#rig
+    const store = clients[request.client % clients.length] as Store
+    const claim = this.#claims['claim' in request ? (request.claim as number) : 0] as Claim
+    const [op, asked] = this.#opOf(request, claim)
+    if (op.verb === 'release') this.#stop(claim.id)
+    const watching = this.#watching
+    const sent = now()
+    const until = sent + (op.verb === 'release' || op.verb === 'break' ? 5_000 : requestLimit(asked.ttl))
+    try {
+      const is = await ask(store, op, asked, signal ?? AbortSignal.timeout(10_000))
+      const answered = { op, window: { sent, received: now() }, answer: { is }, watching, until }
+      if (op.verb === 'acquire') await this.#answered(store, asked, is as Grant | Busy, sent)
+      return answered
+    } catch (error) {
+      const isUnknown = signal?.aborted || (LeaseError.is(error) && error.retryable)
+      if (!isUnknown) throw error
+      return { op, window: { sent, received: now() }, watching, until }
+    }
+  }
+
+  #opOf(request: Request, claim: Claim): [Op, Claim] {
+    const { id, limit = 1, units = 1 } = claim
+    const asker = (copy: Claim): Asker => {
+      return { limit, units, ...copy, grace: TURN + roundTripOf(copy.roundTrip) } as Asker
+    }
+    if (request.verb === 'acquire') return [{ verb: 'acquire', asker: asker(claim) }, claim]
+    if (request.verb === 'copy') {
+      const copy = { ...claim, limit: request.limit, units: 1 }
+      return [{ verb: 'acquire', asker: asker(copy) }, copy]
+    }
+    if (request.verb === 'renew') {
+      const renewed = { ...claim, ttl: claim.ttl * request.factor, token: this.#tokens.get(id) }
+      return [{ verb: 'renew', id, ttl: renewed.ttl }, renewed]
+    }
+    if (request.verb === 'annotate')
+      return [
+        { verb: 'annotate', id, note: request.note },
+        { ...claim, note: request.note },
+      ]
+    if (request.verb === 'release') return [{ verb: 'release', id }, claim]
+    if (request.verb === 'inspect') return [{ verb: 'inspect' }, claim]
+    const token = request.claim === undefined ? undefined : this.#tokens.get(id)
+    return [{ verb: 'break', slot: request.slot, token }, claim]
+  }
+
+  async #answered(store: Store, claim: Claim, answer: Grant | Busy, sent: number): Promise<void> {
+    const { id } = claim
+    this.#asked.set(id, sent)
+    if (answer.held) {
+      this.#tokens.set(id, answer.token)
+      this.#stop(id)
+    } else if (claim.queue && store.watch) {
+      if (!this.#watches.has(id)) await this.#watch(store, claim)
+      if (answer.kept) this.#kept.add(id)
+      else this.#kept.delete(id)
+    }
+  }
+
+  async #watch(store: Store, claim: Claim): Promise<void> {
+    const { now } = this.#rig
+    const controller = new AbortController()
+    const watch: Watch = { isArmed: false, wakes: [], stop: () => controller.abort() }
+    this.#watches.set(claim.id, watch)
+    await store.watch?.(claim, (delay = 0) => watch.wakes.push({ at: now(), due: now() + delay }), controller.signal)
+    watch.isArmed = true
+  }
+
+  /** Its position, if it was kept, ends within its lifetime from now. */
+  #stop(id: string): void {
+    this.#watches.get(id)?.stop()
+    this.#watches.delete(id)
+    if (!this.#kept.delete(id)) return
+    const now = this.#rig.now()
+    const until = (state: Possible['early'], share: number, more: number): Possible['early'] => ({
+      ...state,
+      waiters: state.waiters.map(each =>
+        each.id === id ? { ...each, lapses: now + share * positionLifetime(each.ttl) + more } : each,
+      ),
+    })
+    this.#states = this.#states.map(state => {
+      return { ...state, early: until(state.early, 0, 0), late: until(state.late, 1, this.#rig.latestWake) }
+    })
+  }
+
+  /** The states after requests that were under way together, in each order. */
+  #check(requests: readonly Sent[]): string | undefined {
+    let problem: string | undefined
+    const after: Possible[] = []
+    const go = (state: Possible, left: readonly Sent[]): void => {
+      if (left.length === 0) after.push(state)
+      for (const next of left) {
+        const others = left.filter(each => each !== next)
+        for (const to of this.#after(state, next)) {
+          if (typeof to === 'string') problem ??= `${JSON.stringify(next.op, forPeople)}: ${to}`
+          else go(to, others)
+        }
+      }
+    }
+    for (const state of this.#states) go(state, requests)
+    this.#last = Math.max(this.#last, ...requests.map(({ window }) => window.sent))
+    if (after.length === 0) return problem
+    this.#states = merged(after)
+    if (this.#states.length > MOST_STATES) throw new Undecided(`${this.#states.length} states are possible`)
+    return undefined
+  }
+
+  *#after(state: Possible, { op, window, answer, watching, until }: Sent): Iterable<Possible | string> {
+    for (const from of this.#arrivals(state, window, watching)) {
+      if (!answer) yield { ...from, pending: [...from.pending, { op, sent: window.sent, received: until }] }
+      else
+        for (const outcome of outcomes(from, op, window, watching, this.#rig))
+          yield allowed(outcome, op, answer.is, window, watching, this.#rig)
+    }
+  }
+
+  /** The state, and the states if requests without an answer arrive before the end of the window. */
+  *#arrivals(state: Possible, { sent, received }: Window, watching: Watching): Iterable<Possible> {
+    const pending = state.pending.filter(each => each.received >= sent)
+    yield { ...state, pending }
+    for (const [index, each] of state.pending.entries()) {
+      const window = { sent: Math.max(each.sent, this.#last), received: Math.min(received, each.received) }
+      if (window.sent > window.received) continue
+      const left = { ...state, pending: state.pending.toSpliced(index, 1) }
+      for (const { to } of outcomes(left, each.op, window, watching, this.#rig))
+        yield* this.#arrivals(to, { sent, received }, watching)
+    }
+  }
+
+  get #watching(): Watching {
+    const armed = [...this.#watches].filter(([, { isArmed }]) => isArmed)
+    return { watched: new Set(armed.map(([id]) => id)), kept: new Set(this.#kept) }
+  }
+}
+
+async function ask(store: Store, op: Op, claim: Claim, signal: AbortSignal): Promise<Answer> {
+  const { name, id } = claim
+  if (op.verb === 'acquire') return store.acquire(claim, signal)
+  if (op.verb === 'renew') return store.renew(claim, signal)
+  if (op.verb === 'annotate') return store.annotate(claim, signal)
+  if (op.verb === 'release') return store.release({ name, id }, signal)
+  if (op.verb === 'break') return store.break(name, { by: 'somebody', slot: op.slot, token: op.token }, signal)
+  const records: LeaseRecord[] = []
+  for await (const record of store.inspect({ name }, signal)) if (isLease(record)) records.push(record)
+  return records
+}
+
+/** For `JSON.stringify`, which knows no `bigint`. */
+function forPeople(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? String(value) : value
+}

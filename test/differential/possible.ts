@@ -1,0 +1,306 @@
+import { Name, positionLifetime } from '../../src/stores/shared/rules/name.ts'
+import { type Holder, type NameState, UNUSED } from '../../src/stores/shared/rules/state.ts'
+import { decide, idOf, type Op, type Ruling, shapeOf } from './op.ts'
+
+/** When a request was sent, and when its answer was received. The server decided between them. */
+export interface Window {
+  readonly sent: number
+  readonly received: number
+}
+
+/** A waiter that must be woken after `since`, and within a limit after `by`. */
+interface Expected {
+  readonly since: number
+  readonly by: number
+}
+
+/** A request whose answer was lost. It may arrive until its limit is over. */
+interface Pending extends Window {
+  readonly op: Op
+}
+
+/** A state that the name may have at the server. Each of its times lies between that of `early` and that of `late`. */
+export interface Possible {
+  /** The last request was decided at this time or later. */
+  readonly at: number
+  readonly early: NameState
+  readonly late: NameState
+  /** The tokens of the server that are known, by those of the rules. */
+  readonly tokens: ReadonlyMap<number, bigint>
+  readonly expected: ReadonlyMap<string, Expected>
+  readonly pending: readonly Pending[]
+}
+
+/** What the rules answer at some time within the window, and the state afterwards. */
+export interface Outcome {
+  readonly ruling: Ruling
+  /** Milliseconds after which a claim that was refused asks again: at least, and at most. */
+  readonly retry?: readonly [shortest: number, longest: number]
+  /** What an inspection shows: the earliest and the latest times. */
+  readonly seen: readonly [early: NameState, late: NameState]
+  readonly to: Possible
+}
+
+/** How the engine differs from a clock that everybody shares. */
+export interface Slack {
+  /** Milliseconds: 0 if everybody has the same clock. Servers may count whole milliseconds. */
+  readonly precision: number
+  /** Milliseconds after which a lease, or a position, of this many has certainly ended. */
+  ends(ms: number): number
+}
+
+/** What is known of the waiters. */
+export interface Watching {
+  /** Those that are watched. */
+  readonly watched: ReadonlySet<string>
+  /** Those for which their store asks. */
+  readonly kept: ReadonlySet<string>
+}
+
+const TINY = 0.001
+const MOST_DOUBTS = 6
+
+export const START: Possible = {
+  at: Number.NEGATIVE_INFINITY,
+  early: UNUSED,
+  late: UNUSED,
+  tokens: new Map(),
+  expected: new Map(),
+  pending: [],
+}
+
+/** Too much happened at about the same time to say what the rules allow. */
+export class Undecided extends Error {}
+
+/** Everything that the rules may answer to a request that is decided within the window. */
+export function outcomes(from: Possible, op: Op, window: Window, watching: Watching, slack: Slack): Outcome[] {
+  const states = [from, ...looks(from, window, watching, slack)]
+  return states.flatMap(state =>
+    [...verdicts(state, op, window, watching)].map(verdict => outcome(state, op, window, watching, slack, verdict)),
+  )
+}
+
+/** The states if the store, which asks for waiters, has seen before the request that something was over. */
+function looks(from: Possible, { sent }: Window, watching: Watching, slack: Slack): Possible[] {
+  const { holders, waiters } = from.early
+  const [first = Infinity] = [
+    ...holders.map(({ expires }) => expires),
+    ...waiters.flatMap(({ id, lapses }) => (watching.kept.has(id) ? [] : [lapses])),
+  ].sort((a, b) => a - b)
+  if (slack.precision === 0 || first > sent) return []
+  const window = { sent: Math.min(Math.max(first, from.at), sent), received: sent }
+  const op = { verb: 'look' } as const
+  return [...verdicts(from, op, window, watching)]
+    .map(verdict => outcome(from, op, window, watching, slack, verdict).to)
+    .filter(({ early }) => early.holders.length < holders.length || early.waiters.length < waiters.length)
+}
+
+/** By the key of a time: is it over when the request is decided? */
+type Verdict = ReadonlyMap<string, boolean>
+
+/** Each combination of the times that may be over, and need not be, within the window. */
+function* verdicts(from: Possible, op: Op, { sent, received }: Window, { kept }: Watching): Iterable<Verdict> {
+  const sure = new Map<string, boolean>()
+  const doubts: string[] = []
+  const judge = (key: string, early: number, late: number): void => {
+    if (late <= sent) sure.set(key, true)
+    else if (early > received) sure.set(key, false)
+    else doubts.push(key)
+  }
+  const { early, late } = from
+  for (const [index, { id, expires }] of early.holders.entries())
+    judge(`h${id}`, expires, (late.holders[index] as Holder).expires)
+  for (const [index, { id, lapses, isPassed }] of early.waiters.entries()) {
+    if (kept.has(id)) sure.set(`w${id}`, false)
+    else judge(`w${id}`, lapses, late.waiters[index]?.lapses ?? lapses)
+    // Its store may have asked for it since.
+    if (isPassed && kept.has(id)) doubts.push(`p${id}`)
+  }
+  for (const [id, until] of early.gone) judge(`g${id}`, until, late.gone.get(id) ?? until)
+  if (doubts.length > MOST_DOUBTS) throw new Undecided(`${doubts.length} times are in doubt`)
+  for (let bits = 0; bits < 2 ** doubts.length; bits += 1) {
+    const verdict = new Map(sure)
+    for (const [index, key] of doubts.entries()) verdict.set(key, (bits & (2 ** index)) > 0)
+    const grace = op.verb === 'acquire' ? firstGrace(early, verdict) : undefined
+    if (grace === undefined) yield verdict
+    else {
+      if (sent < late.changed + grace) yield new Map(verdict).set('changed', false)
+      if (received >= early.changed + grace) yield new Map(verdict).set('changed', true)
+    }
+  }
+}
+
+/** The grace period of the first waiter that counts. */
+function firstGrace({ waiters }: NameState, verdict: Verdict): number | undefined {
+  return waiters.find(({ id, isPassed }) => !verdict.get(`w${id}`) && (!isPassed || verdict.get(`p${id}`)))?.grace
+}
+
+/** The name at `now`, if the times are over, or not, as the verdict says. */
+function nameAt(
+  state: NameState,
+  now: number,
+  verdict: Verdict,
+  { precision }: Slack,
+): { name: Name; given: NameState } {
+  const put = (key: string, time: number, after = 0): number => {
+    return verdict.get(key) ? Math.min(time, now - after) : Math.max(time, now - after + TINY)
+  }
+  const grace = firstGrace(state, verdict)
+  const given: NameState = {
+    ...state,
+    holders: state.holders.map(each => {
+      // A lease that is longer than its ttl looks as if the clock had been set back.
+      return { ...each, ttl: precision > 0 ? Infinity : each.ttl, expires: put(`h${each.id}`, each.expires) }
+    }),
+    waiters: state.waiters.map(each => {
+      const isPassed = each.isPassed && !verdict.get(`p${each.id}`)
+      return { ...each, isPassed, lapses: put(`w${each.id}`, each.lapses) }
+    }),
+    gone: new Map([...state.gone].map(([id, until]) => [id, put(`g${id}`, until)])),
+    changed: verdict.has('changed') ? put('changed', state.changed, grace) : state.changed,
+  }
+  return { name: new Name(now, given, Number.NEGATIVE_INFINITY), given }
+}
+
+function outcome(
+  from: Possible,
+  op: Op,
+  { sent, received }: Window,
+  watching: Watching,
+  slack: Slack,
+  verdict: Verdict,
+): Outcome {
+  const tokenOf = (token: bigint): number => [...from.tokens].find(([, real]) => real === token)?.[0] ?? -1
+  const [first, last] = [nameAt(from.early, sent, verdict, slack), nameAt(from.late, received, verdict, slack)]
+  const ruling = decide(first.name, op, tokenOf)
+  decide(last.name, op, tokenOf)
+  const seen = [first.name.state, kept(last.name.state, last.given, slack)] as const
+  const at = Math.max(from.at, sent)
+  if (op.verb === 'inspect') return { ruling, seen, to: { ...from, at, early: first.given, late: last.given } }
+  const early = widened(unwritten(first.name.state, first.given, sent, slack), first.given, () => -slack.precision)
+  const late = widened(seen[1], last.given, ms => slack.ends(ms) - ms + slack.precision, received)
+  if (JSON.stringify(shapeOf(early)) !== JSON.stringify(shapeOf(late)))
+    throw new Undecided('the order of two times is in doubt')
+  const ends = [...verdict].flatMap(([key, isOver]) => (isOver ? [endOf(from.early, key)] : []))
+  const to = { ...from, at, early, late, expected: expectedAfter() }
+  if (ruling.verb !== 'acquire' || ruling.held) return { ruling, seen, to }
+  const [shortest, longest] = [
+    nameAt(from.early, received, verdict, slack),
+    nameAt(from.late, sent, verdict, slack),
+  ].map(({ name }) => {
+    const answer = decide(name, op, tokenOf)
+    return answer.verb === 'acquire' && !answer.held ? answer.retryAfter : ruling.retryAfter
+  })
+  return { ruling, retry: [shortest as number, longest as number], seen, to }
+
+  function expectedAfter(): Possible['expected'] {
+    const expected = new Map(from.expected)
+    const id = idOf(op)
+    const isAnswered = op.verb === 'acquire' || op.verb === 'release'
+    if (id !== undefined && isAnswered) expected.delete(id)
+    for (const [waiter, delay] of last.name.wakes(isAnswered ? id : undefined)) {
+      const since = Math.min(sent, expected.get(waiter)?.since ?? sent, ...ends)
+      if (watching.watched.has(waiter)) expected.set(waiter, { since, by: received + delay })
+    }
+    const next = candidates(late, received)
+    for (const waiter of expected.keys()) if (!next.has(waiter)) expected.delete(waiter)
+    return expected
+  }
+}
+
+function endOf({ holders, waiters }: NameState, key: string): number {
+  const id = key.slice(1)
+  if (key[0] === 'h') return holders.find(each => each.id === id)?.expires ?? Infinity
+  return key[0] === 'w' ? (waiters.find(each => each.id === id)?.lapses ?? Infinity) : Infinity
+}
+
+/** A store need not write the position of a waiter again that it wrote within the last quarter of its lifetime. */
+function unwritten(state: NameState, given: NameState, now: number, { precision }: Slack): NameState {
+  if (precision === 0) return state
+  const before = new Map(given.waiters.map(({ id, lapses }) => [id, lapses]))
+  const waiters = state.waiters.map(each => {
+    const least = now + 0.75 * positionLifetime(each.ttl)
+    return { ...each, lapses: Math.min(each.lapses, Math.max(before.get(each.id) ?? each.lapses, least)) }
+  })
+  return { ...state, waiters }
+}
+
+/** The name with positions that last longer than they do by the clock of the rules, which takes that for a clock set back. */
+function kept(state: NameState, given: NameState, { precision }: Slack): NameState {
+  if (precision === 0) return state
+  const before = new Map(given.waiters.map(({ id, lapses }) => [id, lapses]))
+  const waiters = state.waiters.map(each => {
+    return { ...each, lapses: Math.max(each.lapses, before.get(each.id) ?? each.lapses) }
+  })
+  return { ...state, waiters }
+}
+
+/** The waiters that could be next: those that a change now would wake. */
+function candidates(state: NameState, now: number): ReadonlySet<string> {
+  const over = { id: '', owner: '', note: '', ttl: 0, limit: 2 ** 31 - 1, token: 0, slots: [], expires: -Infinity }
+  return new Set(new Name(now, { ...state, holders: [...state.holders, over] }).wakes().keys())
+}
+
+/** Adds to each time that the request has set. `now`: a time that is counted from it. */
+function widened(
+  state: NameState,
+  given: NameState,
+  more: (ms: number) => number,
+  now = Number.POSITIVE_INFINITY,
+): NameState {
+  const add = (time: number, before: number | undefined): number => {
+    return time === before ? time : time + more(Math.max(time - now, 0))
+  }
+  const held = new Map(given.holders.map(({ id, expires }) => [id, expires]))
+  const kept = new Map(given.waiters.map(({ id, lapses }) => [id, lapses]))
+  return {
+    ...state,
+    holders: state.holders.map(each => ({ ...each, expires: add(each.expires, held.get(each.id)) })),
+    waiters: state.waiters.map(each => ({ ...each, lapses: add(each.lapses, kept.get(each.id)) })),
+    gone: new Map(
+      [...state.gone].map(([id, until]) => [id, given.gone.has(id) || now === Infinity ? until : Infinity]),
+    ),
+    changed: add(state.changed, given.changed),
+  }
+}
+
+/** One state for each shape, with the earliest and the latest of all times. */
+export function merged(states: readonly Possible[]): Possible[] {
+  const byShape = new Map<string, Possible>()
+  for (const state of states) {
+    const { early, tokens, expected, pending } = state
+    const known = [...tokens].map(([token, real]) => [token, String(real)])
+    const key = JSON.stringify([shapeOf(early), known, [...expected.keys()], pending.map(({ sent }) => sent)])
+    const other = byShape.get(key)
+    byShape.set(key, other ? both(other, state) : state)
+  }
+  return [...byShape.values()]
+}
+
+function both(a: Possible, b: Possible): Possible {
+  const expected = [...a.expected].map(([id, { since, by }]): [string, Expected] => {
+    const other = b.expected.get(id) as Expected
+    return [id, { since: Math.min(since, other.since), by: Math.max(by, other.by) }]
+  })
+  return {
+    ...a,
+    at: Math.min(a.at, b.at),
+    early: joined(a.early, b.early, Math.min),
+    late: joined(a.late, b.late, Math.max),
+    expected: new Map(expected),
+  }
+}
+
+function joined(a: NameState, b: NameState, pick: (...times: number[]) => number): NameState {
+  return {
+    ...a,
+    holders: a.holders.map((each, index) => {
+      return { ...each, expires: pick(each.expires, b.holders[index]?.expires ?? each.expires) }
+    }),
+    waiters: a.waiters.map((each, index) => {
+      return { ...each, lapses: pick(each.lapses, b.waiters[index]?.lapses ?? each.lapses) }
+    }),
+    gone: new Map([...a.gone].map(([id, until]) => [id, pick(until, b.gone.get(id) ?? until)])),
+    changed: pick(a.changed, b.changed),
+  }
+}

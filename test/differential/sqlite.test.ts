@@ -1,0 +1,4 @@
+import { sqliteHarness } from '../harnesses/sqlite.ts'
+import { differ } from './differ.ts'
+
+differ(sqliteHarness())

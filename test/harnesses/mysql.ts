@@ -30,7 +30,6 @@ export function mysqlHarness(): StoreHarness {
     lacks: {
       ...lacksBy(guarantees),
       watch: 'the server notifies nobody',
-      selection: 'the core asks for one name after the other',
     },
     end: () => started.end(),
   }

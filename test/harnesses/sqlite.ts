@@ -22,7 +22,6 @@ export function sqliteHarness(): StoreHarness {
       },
     },
     lacks: {
-      selection: 'one request acquires several slots',
       ...lacksBy(guarantees),
       cut: noServer,
       delay: noServer,

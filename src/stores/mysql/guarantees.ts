@@ -7,6 +7,7 @@ export const guarantees: Guarantees = {
   token:
     'a counter in the row of the name, never below the wall clock of the server in microseconds; rows that Holdfast deletes leave the highest token behind; it falls only if rows are lost and the clock is then behind the last grant',
   order: 'first come, first served',
+  sharing: 'slots',
   waiting: 'polled',
   shortestTtl: 200,
   clock: 'the wall clock of the MySQL server',

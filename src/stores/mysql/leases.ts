@@ -1,29 +1,24 @@
 import { LeaseError } from '../../contract/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord } from '../../contract/store.ts'
-import { LONGEST_REQUEST, roundTripOf } from '../../contract/time.ts'
-import { askAgainAfter, mayTake, placeLifetime, roundTrips } from '../shared/queue.ts'
+import type { BreakParameters, Busy, Claim, ClaimKey, Grant, LeaseRecord } from '../../contract/store.ts'
+import { LONGEST_REQUEST, roundTripOf, TURN } from '../../contract/time.ts'
+import { difference, isFresh } from '../shared/rules/difference.ts'
+import { type Held, Name } from '../shared/rules/name.ts'
+import { holderOf, recordsOf } from '../shared/rules/records.ts'
+import type { Holder, NameState, Waiter } from '../shared/rules/state.ts'
 
-/** The row of a name: held until `expires`, by the server's clock in ms; or, without an `id`, free since then. */
+/** The row of a name. Times are by the server's clock, in ms. */
 export interface Lease {
-  readonly id: string | undefined
-  readonly owner: string
-  readonly note: string
+  readonly holders: readonly Holder[]
   readonly token: number
-  readonly ttl: number
-  readonly expires: number
+  readonly changed: number
   /** Replaced by each write. 0: there is no row yet. */
   readonly stamp: number
 }
 
 /** A waiter until `lapses`; or a claim that was withdrawn (`gone`) and is refused until then. */
-export interface Place {
-  readonly id: string
-  readonly owner: string
-  readonly note: string
+export interface Place extends Waiter {
   readonly seq: number
-  readonly lapses: number
   readonly gone: boolean
-  readonly roundTrip: number
 }
 
 /** The answer to a claim that was withdrawn. */
@@ -31,12 +26,12 @@ export const REFUSED: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 const LAST_TOKEN = Number.MAX_SAFE_INTEGER
 
-/** A name as it was read at `now`, and what is to be written. It only decides: nothing here asks the server. */
-export class Name {
+/** A name as it was read at `now`, and what is to be written after what the rules decided. Nothing here asks the server. */
+export class Entry {
   readonly name: string
   readonly now: number
-  lease: Lease
-  isChanged: boolean = false
+  /** As it was read. */
+  readonly lease: Lease
   /** Is it unknown whether the lease was written? */
   isUnclear: boolean = false
   /** After this moment the lease must not be written. */
@@ -45,9 +40,14 @@ export class Name {
   limit: number = Number.POSITIVE_INFINITY
   /** Milliseconds that a grant takes: the claim reads the name and then writes it. */
   roundTrip: number = 0
-  /** Places to write, by id, each until a moment. */
+  /** Places to write before the lease, by id, each until a moment. */
   readonly joins: Map<string, Place & { readonly until: number }> = new Map()
+  /** Waiters that were passed. To be marked once the lease is written. */
+  readonly passed: Place[] = []
   readonly #places: Map<string, Place>
+  #state: NameState
+  /** Must the lease be written although it is the same? */
+  #isTouched = false
 
   /** `places` are in order. */
   constructor(name: string, now: number, lease: Lease, places: readonly Place[]) {
@@ -55,108 +55,115 @@ export class Name {
     this.now = now
     this.lease = lease
     this.#places = new Map(places.map(place => [place.id, place]))
+    // That of a holder stays if it was locked when the holder was served. What had lapsed at `changed` was seen to.
+    const held = new Set(lease.holders.filter(({ expires }) => expires > now).map(({ id }) => id))
+    const waiters = places.filter(({ id, gone, lapses }) => !gone && !held.has(id) && lapses > lease.changed)
+    const gone = new Map(places.filter(place => place.gone).map(({ id, lapses }) => [id, lapses]))
+    this.#state = { ...lease, waiters, gone }
   }
 
-  acquire({ id, owner, note, ttl, queue, roundTrip = this.roundTrip }: Claim): Grant | Busy {
-    const { now } = this
-    const own = this.#places.get(id)
-    if (own?.gone && own.lapses > now) return REFUSED
-    // The clock was set back after this was written.
-    if (this.lease.expires > now + this.lease.ttl + 1) this.#put({ expires: now + this.lease.ttl })
-    const { expires } = this.lease
-    const waiters = this.#waiters
-    const place = waiters.find(each => each.id === id)
-    const ahead = place ? waiters.indexOf(place) : waiters.length
-    const later = roundTrips(waiters, ahead)
-    const isOwn = this.#isHeldBy(id)
-    if (isOwn || (!this.#isHeld && mayTake(now, Math.min(expires, now) + later, ahead))) {
-      const until = isOwn ? Math.max(expires, now + ttl) : now + ttl // a stale copy must not undo a longer renewal
-      if (isOwn) this.#put({ expires: until, ttl: Math.ceil(until - now) })
-      else this.#put({ id, owner, note, ttl, token: this.#nextToken(), expires: until })
-      return { held: true, token: BigInt(this.lease.token), ttl }
-    }
-    const lapses = now + placeLifetime(ttl)
-    // It is written again when a quarter of its lifetime is over: a waiter asks after a third. And if the clock was set back.
-    const left = place ? place.lapses - now : 0
-    if (queue && (left <= 0.75 * placeLifetime(ttl) || left > placeLifetime(ttl) + 1))
-      this.#join({
-        id,
-        owner,
-        note,
-        seq: place?.seq ?? this.#nextSeq(),
-        lapses,
-        gone: false,
-        roundTrip: roundTripOf(roundTrip),
-      })
-    const retryAfter = askAgainAfter(now, expires + later, ahead, ttl, queue, false)
-    return { held: false, retryAfter, ahead, holder: this.records().find(({ state }) => state === 'held') }
+  /** The lease to write. */
+  get next(): NameState {
+    return this.#state
+  }
+
+  /** Must the lease be written? */
+  get isChanged(): boolean {
+    const { holders, token, changed } = this.#state
+    const { lease } = this
+    if (this.#isTouched || token !== lease.token || changed !== lease.changed) return true
+    return holders.length !== lease.holders.length || holders.some((holder, index) => holder !== lease.holders[index])
+  }
+
+  acquire(claim: Claim): Grant | Busy {
+    const { id, ttl, limit = 1, units = 1, roundTrip = this.roundTrip, queue } = claim
+    if ((this.#state.gone.get(id) ?? 0) > this.now) return REFUSED
+    const grace = TURN + roundTripOf(roundTrip)
+    let isMoving = false
+    const answer = this.#decide(rules => {
+      const decided = rules.acquire({ ...claim, limit, units, grace })
+      isMoving = rules.wakes(undefined, true).size > 0
+      return decided
+    })
+    if (answer.held) return grant(answer, ttl)
+    const { ahead } = answer
+    const retryAfter = queue ? Math.min(answer.retryAfter, pollAfter(ahead, isMoving)) : answer.retryAfter
+    return { held: false, retryAfter, ahead, holder: holderOf(this.name, this.#state, this.now) }
   }
 
   renew({ id, ttl }: Claim): Grant | undefined {
-    if (!this.#isHeldBy(id)) return undefined
-    this.#putWhileHeld({ ttl, expires: this.now + ttl })
-    return { held: true, token: BigInt(this.lease.token), ttl }
+    const end = this.#endOf(id)
+    const answer = this.#decide(rules => rules.renew(id, ttl))
+    if (!answer) return undefined
+    this.until = Math.min(this.until, end)
+    return grant(answer, ttl)
   }
 
   annotate({ id, note }: Claim): boolean {
-    const isHeld = this.#isHeldBy(id)
-    if (isHeld) this.#putWhileHeld({ note })
+    const end = this.#endOf(id)
+    const isHeld = this.#decide(rules => rules.annotate(id, note))
+    if (isHeld) this.until = Math.min(this.until, end)
     return isHeld
   }
 
   release({ id }: ClaimKey): 'released' | 'gone' {
-    const place = [...this.#places.values()].find(each => each.id === id && this.#isLive(each))
-    if (place) this.#join({ ...place, lapses: 0 })
-    if (this.#isHeldBy(id)) this.#put({ id: undefined, ttl: 0, expires: this.now })
-    else if (!place) {
-      this.#join({ id, owner: '', note: '', seq: 0, lapses: this.now + LONGEST_REQUEST, gone: true, roundTrip: 0 })
-      this.#put({}) // an acquire that was decided before fails by the stamp; a later one sees the tombstone
-      return 'gone'
-    }
-    return 'released'
+    const answer = this.#decide(rules => rules.release(id))
+    const place = this.#places.get(id)
+    if (answer === 'gone') {
+      const [lapses, seq] = [this.now + LONGEST_REQUEST, 0]
+      this.#join({ ...NOBODY, id, lapses, seq, gone: true })
+      this.#isTouched = true // an acquire that was decided before fails by the stamp; a later one sees the tombstone
+    } else if (place && !place.gone) this.#join({ ...place, lapses: Math.min(place.lapses, this.now) }) // as if it lapsed
+    return answer
   }
 
-  /** Of the lease with the token `of`, or of any. */
-  break(of?: bigint): { of: bigint; token: bigint } | undefined {
-    const held = BigInt(this.lease.token)
-    if (!this.#isHeld || (of !== undefined && of !== held)) return undefined
-    this.#put({ id: undefined, ttl: 0, expires: this.now, token: this.#nextToken() })
-    return { of: held, token: BigInt(this.lease.token) }
+  /** `tokens`: only of the leases with these, which an earlier decision has ended. */
+  break({ token, slot }: Omit<BreakParameters, 'by'>, tokens?: readonly number[]): Broken | undefined {
+    const { holders } = this.#state
+    const only = tokens?.map(each => ({ token: each })) ?? [
+      { slot, token: token === undefined ? token : Number(token) },
+    ]
+    const broken = this.#decide(rules => only.flatMap(each => rules.break(each) ?? []))
+    const last = broken.at(-1)
+    if (!last) return undefined
+    const ids = broken.flatMap(each => each.ids)
+    return { of: holders.filter(({ id }) => ids.includes(id)).map(holder => holder.token), token: BigInt(last.token) }
   }
 
   records(): LeaseRecord[] {
-    const { name, now } = this
-    const { owner, note, token, expires } = this.lease
-    const holder: LeaseRecord = { name, state: 'held', owner, note, token: BigInt(token), remaining: expires - now }
-    const waiters = this.#waiters.map(({ owner, note, lapses }, position): LeaseRecord => {
-      return { name, state: 'waiting', owner, note, remaining: lapses - now, position }
-    })
-    return this.#isHeld ? [holder, ...waiters] : waiters
+    return recordsOf(this.name, new Name(this.now, this.#state).state, this.now)
   }
 
-  /** Places to delete once the lease is written: that of the holder, and those that have lapsed. */
+  /** Places to delete once the lease is written: those of holders, and those that have lapsed. */
   get ended(): Place[] {
-    if (this.lease.id === undefined) return []
-    const places = [...this.#places.values()]
-    const own = places.filter(({ id, gone }) => id === this.lease.id && !gone) // its tombstone stays
-    return [...own, ...places.filter(({ lapses }) => lapses <= this.now)]
+    const held = new Set(this.#state.holders.map(({ id }) => id))
+    if (held.size === 0) return []
+    // The tombstone of a holder stays.
+    return [...this.#places.values()].filter(({ id, gone, lapses }) => lapses <= this.now || (held.has(id) && !gone))
   }
 
-  get #isHeld(): boolean {
-    return this.lease.id !== undefined && this.lease.expires > this.now
+  #decide<Answer>(decision: (rules: Name) => Answer): Answer {
+    const before = this.#state
+    const rules = new Name(this.now, before, Math.floor(this.now * 1_000))
+    const answer = decision(rules)
+    const { state } = rules
+    if (state.token > LAST_TOKEN) throw usedUp()
+    this.#state = state
+    const { added, changed } = difference(before.waiters, state.waiters)
+    for (const waiter of added) this.#join({ ...waiter, seq: this.#nextSeq(), gone: false })
+    for (const waiter of changed) {
+      const old = before.waiters.find(({ id }) => id === waiter.id) as Waiter
+      const { seq } = this.#places.get(waiter.id) as Place
+      const place = { ...waiter, seq, gone: false }
+      if (waiter.isPassed && !old.isPassed) this.passed.push(place)
+      else if (!isFresh(old, waiter, this.now)) this.#join(place)
+    }
+    return answer
   }
 
-  #isHeldBy(id: string): boolean {
-    return this.#isHeld && this.lease.id === id
-  }
-
-  get #waiters(): Place[] {
-    // That of the holder stays if it was locked when the holder was served.
-    return [...this.#places.values()].filter(place => this.#isLive(place) && !this.#isHeldBy(place.id))
-  }
-
-  #isLive({ gone, lapses }: Place): boolean {
-    return !gone && lapses > this.now
+  /** When its lease ends. */
+  #endOf(id: string): number {
+    return this.#state.holders.find(holder => holder.id === id)?.expires ?? 0
   }
 
   #join(place: Place): void {
@@ -164,27 +171,47 @@ export class Name {
     this.#places.set(place.id, place)
   }
 
-  #put(changes: Partial<Lease>): void {
-    this.lease = { ...this.lease, ...changes }
-    this.isChanged = true
-  }
-
-  /** A lease that ends before the write is not revived by it. */
-  #putWhileHeld(changes: Partial<Lease>): void {
-    this.until = Math.min(this.until, this.lease.expires)
-    this.#put(changes)
-  }
-
   #nextSeq(): number {
-    return Math.max(Math.floor(this.now * 1_000), ...this.#waiters.map(({ seq }) => seq + 1))
+    let last = Math.floor(this.now * 1_000) - 1
+    for (const { seq } of this.#places.values()) last = Math.max(last, seq)
+    return last + 1
   }
+}
 
-  #nextToken(): number {
-    const token = Math.max(this.lease.token + 1, Math.floor(this.now * 1_000))
-    if (token <= LAST_TOKEN) return token
-    const message =
-      `the name has used up its tokens: its counter is at ${LAST_TOKEN}. End the holder, delete the row of the name, and ` +
-      'begin the next epoch of fences that saw that token (docs/stores/mysql.md)'
-    throw new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
-  }
+/** Leases that were ended. */
+interface Broken {
+  /** Their tokens. */
+  readonly of: readonly number[]
+  /** Outranks theirs. */
+  readonly token: bigint
+}
+
+const NOBODY = { owner: '', note: '', ttl: 0, limit: 1, units: 1, grace: 0, isPassed: false }
+
+/**
+ * Milliseconds between two polls times the position, at random between the first two, and at most the third. The first
+ * two waiters then ask at least once in every grace period, which keeps the order. The others ask rarely.
+ */
+const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
+
+/** Milliseconds in which a crowd that follows, such as readers after a writer, moves by one position. */
+const STEP = 6
+
+/** `isMoving`: the first waiter fits, so the others follow soon. */
+function pollAfter(ahead: number, isMoving: boolean): number {
+  const position = ahead + 1
+  const pause = SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
+  const longest = Math.max(FARTHEST_POLL, position * STEP)
+  return Math.min(isMoving ? (position * STEP * pause) / LONGEST_POLL : position * pause, longest)
+}
+
+function grant({ token, slots }: Held, ttl: number): Grant {
+  return { held: true, token: BigInt(token), ttl, slots }
+}
+
+function usedUp(): LeaseError {
+  const message =
+    `the name has used up its tokens: its counter is at ${LAST_TOKEN}. End the holder, delete the row of the name, and ` +
+    'begin the next epoch of fences that saw that token (docs/stores/mysql.md)'
+  return new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
 }

@@ -24,13 +24,14 @@ export function tableOf({ table = 'holdfast_lease' }: Tables): string {
 function statements(table: string): string[] {
   const [bytes, text] = ['varbinary(255)', 'varchar(255) character set utf8mb4 collate utf8mb4_bin not null']
   return [
-    `create table if not exists ${table} (name ${bytes} not null primary key, id ${bytes}, owner ${text}, note ${text},
-  token bigint not null, ttl bigint not null, expires bigint not null, stamp bigint not null)
-  engine = InnoDB comment = 'Holdfast leases, format 1'`,
+    `create table if not exists ${table} (name ${bytes} not null primary key,
+  holders mediumtext character set utf8mb4 collate utf8mb4_bin not null,
+  token bigint not null, changed bigint not null, expires bigint not null, stamp bigint not null)
+  engine = InnoDB comment = 'Holdfast leases, format 2'`,
     `create table if not exists ${table}_line (name ${bytes} not null, id ${bytes} not null, owner ${text}, note ${text},
-  seq bigint not null, lapses bigint not null, gone boolean not null, round_trip int not null default 0,
-  primary key (name, id))
-  engine = InnoDB comment = 'Holdfast waiters, format 1'`,
+  seq bigint not null, lapses bigint not null, gone boolean not null, ttl bigint not null, slot_limit int not null,
+  units int not null, grace int not null, passed boolean not null, primary key (name, id), key in_order (name, seq))
+  engine = InnoDB comment = 'Holdfast waiters, format 2'`,
   ]
 }
 
@@ -87,7 +88,7 @@ export async function prepare(connection: MysqlConnection, table: string, create
     return prepare(connection, table, create, tries - 1)
   }
   for (const [name, comment, engine] of tables) {
-    if (!/^Holdfast (leases|waiters), format 1$/.test(String(comment)))
+    if (!/^Holdfast (leases|waiters), format 2$/.test(String(comment)))
       throw invalid(
         `the table ${name} belongs to another application, or to a version of Holdfast with another format: ` +
           'choose another name with the option table, or use the same version everywhere',

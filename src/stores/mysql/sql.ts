@@ -1,20 +1,24 @@
 import { randomInt } from 'node:crypto'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
+import type { Holder } from '../shared/rules/state.ts'
 import type { MysqlConnection } from './connection.ts'
 import { isLocked, readOnly } from './failure.ts'
-import { type Lease, Name, type Place } from './leases.ts'
+import { Entry, type Lease, type Place } from './leases.ts'
 
 /** The server's time in microseconds at this point of a statement; `now()` is that of its start. */
 export const TIME = 'cast(unix_timestamp(sysdate(6)) * 1000000 as signed)'
 
-const COLUMNS = ['name', 'id', 'owner', 'note', 'token', 'ttl', 'expires', 'stamp']
-const PLACE = ['name', 'id', 'owner', 'note', 'seq', 'lapses', 'gone', 'round_trip']
+const COLUMNS = ['name', 'holders', 'token', 'changed', 'expires', 'stamp']
+const PLACE = 'name, id, owner, note, seq, lapses, gone, ttl, slot_limit, units, grace, passed'.split(', ')
 
 /** Milliseconds for which parts of a batch are tried, after others had locked rows of it. */
 const LONGEST_WRITE = 1_000
 
 /** Places that have lapsed are deleted in steps, because a statement has to fit into a packet. */
 const MOST_ENDED = 1_000
+
+/** Holders in one statement, unless one name has more. Each takes up to 1,500 bytes. */
+const MOST_HOLDERS = 500
 
 /** An empty text. The mode EMPTY_STRING_IS_NULL would read `''` as null. */
 const NONE = "x''"
@@ -58,47 +62,48 @@ export async function read(
   table: string,
   names: readonly string[],
   { names: lines, own }: Line = { names, own: undefined },
-): Promise<Name[]> {
+): Promise<Entry[]> {
   const all = ['', ...names].map(hex).join(', ')
   // The time comes last: by one from before the snapshot, a lease that was just renewed would look as if it lasted longer
   // than its ttl, because the clock was set back. An earlier snapshot does no harm, since the write compares stamps.
-  const rows =
-    await connection.rows(`select 1, name, id, owner, note, token, ttl, expires, stamp from ${table} where name in (${all})
+  const rows = await connection.rows(`select 1, name, null, holders, null, token, changed, stamp, 0, 0, 0, 0, 0
+    from ${table} where name in (${all})
     ${lines.length > 0 ? `union all ${placesOf(table, lines, own)}` : ''}
-    union all select 0, '', '', '', '', ${TIME}, ${readOnlyOf()}, 0, 0
-    order by 1, 6`)
+    union all select 0, null, null, null, null, ${TIME}, ${readOnlyOf()}, 0, 0, 0, 0, 0, 0`)
   const leases = new Map<string, Lease>()
   const places = new Map<string, Place[]>(names.map(name => [name, []]))
   let now = 0
-  for (const [kind, name, found, owner, note, ...rest] of rows) {
-    const [one = 0, two = 0, three = 0, four = 0] = rest.map(Number)
-    const [id, both] = [String(found), { owner: String(owner), note: String(note) }]
-    const lease = {
-      ...both,
-      id: found === null ? undefined : id,
-      token: one,
-      ttl: two,
-      expires: three / 1_000,
-      stamp: four,
-    }
-    if (Number(kind) === 1) leases.set(String(name), lease)
+  for (const [kind, name, id, owner, note, ...rest] of rows) {
+    const [one = 0, two = 0, three = 0, ttl = 0, limit = 0, units = 0, grace = 0, passed = 0] = rest.map(Number)
+    const claim = { id: String(id), owner: String(owner), note: String(note), ttl, limit, units, grace }
+    if (Number(kind) === 1)
+      leases.set(String(name), { holders: holdersOf(String(owner)), token: one, changed: two / 1_000, stamp: three })
     else if (Number(kind) === 2)
-      places.get(String(name))?.push({ ...both, id, seq: one, gone: two > 0, lapses: three / 1_000, roundTrip: four })
+      places.get(String(name))?.push({ ...claim, seq: one, lapses: two / 1_000, gone: three > 0, isPassed: passed > 0 })
     else if (two > 0) throw readOnly()
     else now = one / 1_000
   }
-  const token = leases.get('')?.token ?? 0
-  const none: Lease = { id: undefined, owner: '', note: '', token, ttl: 0, expires: 0, stamp: 0 }
-  return names.map(name => new Name(name, now, leases.get(name) ?? none, places.get(name) ?? []))
+  const none: Lease = { holders: [], token: leases.get('')?.token ?? 0, changed: 0, stamp: 0 }
+  return names.map(name => {
+    const line = places.get(name)?.sort((a, b) => a.seq - b.seq)
+    return new Entry(name, now, leases.get(name) ?? none, line ?? [])
+  })
 }
 
 function placesOf(table: string, names: readonly string[], own: readonly string[] | undefined): string {
   const those = `${table}_line where name in (${names.map(hex).join(', ')})`
-  if (!own) return `select 2, name, id, owner, note, seq, gone, lapses, round_trip from ${those}`
+  const columns = PLACE.join(', ')
+  if (!own) return `select 2, ${columns} from ${those}`
   const place = `row_number() over (partition by name order by gone or lapses <= ${TIME}, seq)`
-  return `select 2, name, id, owner, note, seq, gone, lapses, round_trip from (select ${PLACE.join(', ')}, ${place} place from ${those}) w
+  return `select 2, ${columns} from (select ${columns}, ${place} place from ${those}) w
     where place <= ${MOST_PLACES} or id in (${own.map(hex).join(', ')})`
 }
+
+const holdersOf = (json: string): Holder[] =>
+  (JSON.parse(json) as Holder[]).map(holder => ({ ...holder, expires: holder.expires / 1_000 }))
+
+const jsonOf = (holders: readonly Holder[]): string =>
+  JSON.stringify(holders.map(holder => ({ ...holder, expires: micros(holder.expires) })))
 
 /**
  * Writes what is to change, and resolves to the names of which all was written. Names are in one order everywhere, so that
@@ -107,51 +112,59 @@ function placesOf(table: string, names: readonly string[], own: readonly string[
 export async function write(
   connection: MysqlConnection,
   table: string,
-  names: readonly Name[],
+  names: readonly Entry[],
   alone: boolean,
   until: number = performance.now() + LONGEST_WRITE,
-): Promise<Set<Name>> {
+): Promise<Set<Entry>> {
+  const isLarge = names.length > 1 && names.reduce((sum, { next }) => sum + next.holders.length, 0) > MOST_HOLDERS
   try {
-    return await attempt(connection, table, names)
+    if (!isLarge) return await attempt(connection, table, names)
   } catch (error) {
     if (!isLocked(error)) throw error
   }
-  const done = new Set<Name>()
+  const done = new Set<Entry>()
   const middle = Math.ceil(names.length / 2)
-  for (const half of alone && names.length > 1 ? [names.slice(0, middle), names.slice(middle)] : [])
+  for (const half of (isLarge || alone) && names.length > 1 ? [names.slice(0, middle), names.slice(middle)] : [])
     if (performance.now() < until) for (const name of await write(connection, table, half, alone, until)) done.add(name)
   return done
 }
 
-async function attempt(connection: MysqlConnection, table: string, all: readonly Name[]): Promise<Set<Name>> {
+async function attempt(connection: MysqlConnection, table: string, all: readonly Entry[]): Promise<Set<Entry>> {
   const stamp = randomInt(1, 2 ** 48)
   const line = `${table}_line`
   const joins = all.flatMap(({ name, joins }) =>
-    [...joins.values()].map(({ id, owner, note, seq, lapses, gone, roundTrip, until }) => {
+    [...joins.values()].map(place => {
+      const { id, owner, note, seq, lapses, gone, ttl, limit, units, grace, isPassed, until } = place
       // A tombstone lasts from its write on.
       const end = gone ? `${TIME} + ${micros(LONGEST_REQUEST)}` : micros(lapses)
-      return [hex(name), hex(id), text(owner), text(note), seq, end, Number(gone), roundTrip, micros(until)]
+      const terms = [ttl, limit, units, grace, Number(isPassed)]
+      return [hex(name), hex(id), text(owner), text(note), seq, end, Number(gone), ...terms, micros(until)]
     }),
   )
-  if (joins.length > 0)
+  if (joins.length > 0) {
+    const renewed = ['seq', 'ttl', 'slot_limit', 'units', 'grace', 'passed'].map(
+      column => `${column} = values(${column})`,
+    )
     // a claim that was withdrawn stays so
     await connection.change(`insert into ${line} (${PLACE.join(', ')})
       select ${PLACE.map(column => `v.${column}`).join(', ')} from ${values([...PLACE, 'until'], joins)} where ${TIME} < v.until
-      on duplicate key update seq = values(seq),
-      lapses = if(${line}.gone > values(gone), ${line}.lapses, values(lapses)), gone = ${line}.gone or values(gone),
-      round_trip = values(round_trip)`)
+      on duplicate key update ${renewed.join(', ')},
+      lapses = if(${line}.gone > values(gone), ${line}.lapses, values(lapses)), gone = ${line}.gone or values(gone)`)
+  }
 
   const changed = all.filter(({ isChanged }) => isChanged)
-  const valuesOf = (of: readonly Name[]): string => {
-    const rows = of.map(({ name, until, lease: { id, owner, note, token, ttl, expires, stamp } }) => {
-      const key = id === undefined ? 'null' : hex(id)
-      return [hex(name), key, text(owner), text(note), token, ttl, micros(expires), stamp, micros(until)]
+  const valuesOf = (of: readonly Entry[]): string => {
+    const rows = of.map(({ name, now, until, lease, next: { holders, token, changed } }) => {
+      // Without holders, the end of the last lease.
+      const expires = holders.reduce((last, holder) => Math.max(last, holder.expires), now)
+      const times = [micros(Math.max(changed, 0)), micros(expires)]
+      return [hex(name), text(jsonOf(holders)), token, ...times, lease.stamp, micros(until)]
     })
     return values([...COLUMNS, 'until'], rows)
   }
   const missing = changed.filter(({ lease }) => lease.stamp === 0)
   const present = changed.filter(({ lease }) => lease.stamp !== 0)
-  const undone: Name[] = []
+  const undone: Entry[] = []
   if (missing.length > 0) {
     const count = await connection.change(`insert ignore into ${table} (${COLUMNS.join(', ')})
       select ${COLUMNS.slice(0, -1).join(', ')}, ${stamp} from ${valuesOf(missing)} where ${TIME} < v.until`)
@@ -168,15 +181,19 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
   }
   const done = new Set(all)
   for (const name of undone) done.delete(name)
-  const ended = changed.flatMap(name => {
-    const places = done.has(name) ? name.ended : []
-    return places.map(({ id, lapses }) => [hex(name.name), hex(id), micros(lapses)])
-  })
-  // Not what was written again since, such as a tombstone.
-  const remove = `delete w from ${values(['name', 'id', 'lapses'], ended.slice(0, MOST_ENDED))}
-    straight_join ${line} w on w.name = v.name and w.id = v.id and w.lapses = v.lapses`
-  // What stays is deleted by a later write. The leases are written, so this must not fail them.
-  if (ended.length > 0) await connection.change(remove).catch(() => {})
+  // Not what was written again since, such as a tombstone or a position.
+  const after = async (places: 'ended' | 'passed', then: string): Promise<void> => {
+    const rows = changed.flatMap(entry => {
+      const those = done.has(entry) ? entry[places] : []
+      return those.map(({ id, lapses }) => [hex(entry.name), hex(id), micros(lapses)])
+    })
+    const found = `${values(['name', 'id', 'lapses'], rows.slice(0, MOST_ENDED))}
+      straight_join ${line} w on w.name = v.name and w.id = v.id and w.lapses = v.lapses`
+    // The leases are written, so this must not fail them. A later write does it.
+    if (rows.length > 0) await connection.change(then.replace('…', found)).catch(() => {})
+  }
+  await after('ended', 'delete w from …')
+  await after('passed', 'update … set w.passed = 1')
   return done
 }
 
@@ -184,17 +201,17 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
 async function unwritten(
   connection: MysqlConnection,
   table: string,
-  names: readonly Name[],
+  names: readonly Entry[],
   stamp: number,
   count: number,
-): Promise<readonly Name[]> {
+): Promise<readonly Entry[]> {
   if (count === names.length) return []
   const keys = names.map(({ name }) => hex(name)).join(', ')
   const rows = await connection
     .rows(`select name, stamp from ${table} where name in (${keys})`)
     .catch(error => (isLocked(error) ? undefined : Promise.reject(error)))
   const stamps = new Map(rows?.map(([name, found]) => [String(name), Number(found)]))
-  const found = ({ name }: Name): number => stamps.get(name) ?? 0
+  const found = ({ name }: Entry): number => stamps.get(name) ?? 0
   const asRead = rows ? names.filter(name => found(name) === name.lease.stamp) : []
   // Another client wrote these after the read. If it came first, our write failed.
   const others = names.filter(name => !asRead.includes(name) && found(name) !== stamp)
@@ -212,7 +229,7 @@ export async function list(
 ): Promise<string[]> {
   const rows = await connection.rows(`select name from ${table} l where name >= ${hex(prefix)} and name > ${hex(last)}
       and left(name, ${Buffer.byteLength(prefix)}) = ${hex(prefix)}
-      and (id is not null and expires > ${TIME} or exists (
+      and (expires > ${TIME} or exists (
         select 1 from ${table}_line w where w.name = l.name and not gone and lapses > ${TIME}))
     order by name limit ${most}`)
   return rows.map(String)
@@ -229,8 +246,8 @@ export async function prune(connection: MysqlConnection, table: string, after: s
   const old = `greatest(expires, token) < ${Number(cutoff)}`
   const idle = `${range} and ${old} and name not in (select name from ${table}_line)`
   // First the token: whoever finds that a row is missing finds it here. Rows that have a higher one by now stay.
-  await connection.change(`insert into ${table} (name, owner, note, token, ttl, expires, stamp)
-    select ${NONE}, ${NONE}, ${NONE}, max(token), 0, 0, 1 from ${table} where ${idle} having max(token) is not null
+  await connection.change(`insert into ${table} (${COLUMNS.join(', ')})
+    select ${NONE}, ${text('[]')}, max(token), 0, 0, 1 from ${table} where ${idle} having max(token) is not null
     on duplicate key update token = greatest(${table}.token, values(token))`)
   const [[saved] = []] = await connection.rows(`select token from ${table} where name = ${NONE}`)
   await connection.change(`delete from ${table} where ${idle} and token <= ${Number(saved ?? -1)}`)

@@ -18,7 +18,7 @@ import { Pruning } from '../shared/pruning.ts'
 import type { MysqlConnection } from './connection.ts'
 import { failure, isReply } from './failure.ts'
 import { guarantees } from './guarantees.ts'
-import { type Name, REFUSED } from './leases.ts'
+import { type Entry, REFUSED } from './leases.ts'
 import { prepare } from './schema.ts'
 import { list, prune, read, write } from './sql.ts'
 
@@ -38,7 +38,7 @@ interface Request extends BatchedRequest {
 }
 
 /** Decides a request. `mayBeDone`: an earlier decision of it was perhaps carried out. */
-type Decide<Answer> = (name: Name, mayBeDone: boolean) => Answer
+type Decide<Answer> = (name: Entry, mayBeDone: boolean) => Answer
 
 /** What settles each request; `undefined`: nothing of it was written. */
 type Reply = readonly ((() => void) | undefined)[]
@@ -117,13 +117,12 @@ export class MysqlStore implements Store {
     }
   }
 
-  break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
-    let of: bigint | null | undefined = token // after the first decision, of the lease that it ended; null: of none
+  break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    let of: readonly number[] | undefined // after the first decision, the tokens of the leases that it ended
     return this.#put({ name }, Number.POSITIVE_INFINITY, signal, (found, mayBeDone) => {
-      if (of === null) return undefined
-      const broken = found.break(of)
-      if (!broken && mayBeDone) throw unclear(name)
-      of = broken?.of ?? null // a retry ends no later lease
+      const broken = found.break(parameters, of)
+      if (!broken && of?.length && mayBeDone) throw unclear(name)
+      of = broken?.of ?? [] // a retry ends no later lease
       return broken?.token
     })
   }
@@ -179,7 +178,7 @@ async function carryOut(
   const byName = new Map(found.map(name => [name.name, name]))
   for (const name of found) name.roundTrip = 2 * (received - sent)
   const replies = requests.map(({ name, until, mayBeDone, decide, resolve, reject }) => {
-    const state = byName.get(name) as Name
+    const state = byName.get(name) as Entry
     if (until <= received) return undefined
     // The server read its clock before `received`, so its limit is not later than ours.
     state.limit = state.now + until - received

@@ -76,8 +76,8 @@ clockSteps(() => ({ store, clock }))
 
 test('a token that cannot rise any more is refused, and its neighbours are not, even when idle rows are deleted', async () => {
   const last = Number.MAX_SAFE_INTEGER
-  const idle = `insert into holdfast_lease values ('idle', null, '', '', 7, 0, 0, 1)`
-  await server.query(`${idle}, ('used up', null, '', '', ${last}, 0, 0, 1)`)
+  const idle = `insert into holdfast_lease values ('idle', '[]', 7, 0, 0, 1)`
+  await server.query(`${idle}, ('used up', '[]', ${last}, 0, 0, 1)`)
   await until('the other idle row is deleted', async () => {
     const others = Array.from({ length: 260 }, () => claimOf(`other ${Math.random()}`, { ttl: 1_000 }))
     await Promise.all(others.map(claim => hold(store, claim)))

@@ -17,8 +17,8 @@ async function creating(table: string, seconds: number): Promise<{ readonly done
   const connection = await createConnection(server.url())
   const [statement = ''] = migration({ table }).split(';')
   // The row of the query is never stored: the statement only takes time.
-  const slowly = `${statement} as select * from (select 'a' as name, 'a' as id, 'a' as owner, 'a' as note, 1 as token,
-    1 as ttl, 1 as expires, 1 as stamp, sleep(${seconds}) as slept) slow where slept > 9`
+  const slowly = `${statement} as select * from (select 'a' as name, 'a' as holders, 1 as token, 1 as changed,
+    1 as expires, 1 as stamp, sleep(${seconds}) as slept) slow where slept > 9`
   const done = connection
     .query(slowly.replace('stamp bigint not null', '$&, slept int'))
     .finally(() => connection.end())

@@ -95,14 +95,10 @@ test('many stores that ask for the same new names at once: each has one holder, 
 })
 
 test.each([
-  [
-    'a row',
-    "insert into holdfast_lease (name, owner, note, token, ttl, expires, stamp) values ('new row', '', '', 0, 0, 0, 1)",
-    claimOf('new row', { ttl: 9_000 }),
-  ],
+  ['a row', "insert into holdfast_lease values ('new row', '[]', 0, 0, 0, 1)", claimOf('new row', { ttl: 9_000 })],
   [
     'the position of a waiter',
-    "insert into holdfast_lease_line values ('queue', 'waiter', '', '', 1, 0, 0, 0)",
+    "insert into holdfast_lease_line values ('queue', 'waiter', '', '', 1, 0, 0, 9000, 1, 1, 100, 0)",
     claimOf('queue', { id: 'waiter', queue: true, ttl: 9_000 }),
   ],
 ])('a transaction that has inserted %s holds up that name alone', async (what, statement, stuck) => {
@@ -121,8 +117,7 @@ test.each([
 test('a release that meets a locked row does not report that nothing was done, for its tombstone may be written', async () => {
   await using store = storeAt(server.url())
   const claim = claimOf('half done')
-  const insert =
-    "insert into holdfast_lease (name, owner, note, token, ttl, expires, stamp) values ('half done', '', '', 0, 0, 0, 1)"
+  const insert = "insert into holdfast_lease values ('half done', '[]', 0, 0, 0, 1)"
   {
     await using _foreign = await transaction(server, insert)
     const error = await failureOf(store.release(claim, signal))
@@ -257,7 +252,7 @@ test('a URL names the tables, which migrate creates, and no error has the passwo
   }
 })
 
-test.each(['Holdfast leases, format 2', ''])(
+test.each(['Holdfast leases, format 1', 'Holdfast leases, format 3', ''])(
   'a table with the comment %j is refused, and stays as it is',
   async comment => {
     await using store = storeAt(server.url(), { table: 'theirs', create: true })

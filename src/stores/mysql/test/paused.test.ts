@@ -202,7 +202,10 @@ test('a lease that is renewed in the middle of a read is not taken for one from 
       if (!isArmed || !text.includes('union all')) return write(data as Buffer)
       isArmed = false
       // The server is slow after the first of its three parts.
-      const slow = text.replace('union all', "union all select 2, '', '', '', '', sleep(1.5), 0, 0, 0 union all")
+      const slow = text.replace(
+        'union all',
+        "union all select 2, '', '', '', '', sleep(1.5), 0, 0, 0, 0, 0, 0, 0 union all",
+      )
       const packet = Buffer.from(`12345${slow}`, 'latin1')
       packet.writeUInt32LE(slow.length + 1)
       packet[4] = 3 // COM_QUERY

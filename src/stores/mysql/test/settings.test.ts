@@ -88,7 +88,7 @@ test('a server that cannot receive a full batch is refused, and the smallest tha
   const names = ['crowded', 'crowded, too'].map(name => name.padEnd(255, 'x'))
   for (const name of names)
     await small.query(
-      `insert into holdfast_lease_line select '${name}', md5(seq), '', '', seq, 1, 0, 0 from seq_1_to_2500`,
+      `insert into holdfast_lease_line select '${name}', md5(seq), '', '', seq, 1, 0, 9000, 1, 1, 100, 0 from seq_1_to_2500`,
     )
   for (let round = 0; round < 5; round++) {
     const crowded = names.map(name => claimOf(name))

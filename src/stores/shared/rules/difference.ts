@@ -16,11 +16,13 @@ export function difference<Entry extends { readonly id: string }>(
   before: readonly Entry[],
   after: readonly Entry[],
 ): Difference<Entry> {
-  const places = new Map(before.map(({ id }, place) => [id, place]))
+  let next = 0
+  while (next < before.length && before[next] === after[next]) next += 1 // mostly all of them
+  const places = new Map<string, number>()
+  for (let place = next; place < before.length; place += 1) places.set(before[place]?.id ?? '', place)
   const added: Entry[] = []
   const changed: Entry[] = []
-  let next = 0
-  for (const entry of after) {
+  for (const entry of after.slice(next)) {
     const place = places.get(entry.id) ?? -1
     if (place < next || added.length > 0) {
       added.push(entry)

@@ -55,9 +55,10 @@ export class Entry {
     this.now = now
     this.lease = lease
     this.#places = new Map(places.map(place => [place.id, place]))
-    // That of a holder stays if it was locked when the holder was served. What had lapsed at `changed` was seen to.
+    // That of a holder stays if it was locked when the holder was served. What had lapsed at the last change is no news.
+    const seen = Math.min(lease.changed, now)
     const held = new Set(lease.holders.filter(({ expires }) => expires > now).map(({ id }) => id))
-    const waiters = places.filter(({ id, gone, lapses }) => !gone && !held.has(id) && lapses > lease.changed)
+    const waiters = places.filter(({ id, gone, lapses }) => !gone && !held.has(id) && lapses > seen)
     const gone = new Map(places.filter(place => place.gone).map(({ id, lapses }) => [id, lapses]))
     this.#state = { ...lease, waiters, gone }
   }

@@ -66,6 +66,32 @@ test('a claim that is paused before its write holds up nobody, and takes nothing
   }
 })
 
+test('a permit that is paused before its write gets no slot that others took meanwhile', async () => {
+  const limit = 3
+  await hold(other, claimOf('permits', { limit }))
+  const { store, paused, resume } = pausing()
+  const [answer, beside] = [acquire(store, claimOf('permits', { limit })), claimOf('permits', { limit })]
+  await paused()
+  expect(await acquire(other, beside)).toMatchObject({ slots: [1] })
+  resume()
+  expect(await answer).toMatchObject({ slots: [2] })
+  expect(await other.renew(beside, signal)).toMatchObject({ slots: [1] })
+  await store[Symbol.asyncDispose]()
+})
+
+test('a renewal that is paused before its write undoes none of another holder', async () => {
+  const [one, two] = [claimOf('both', { limit: 2, ttl: 5_000 }), claimOf('both', { limit: 2, ttl: 5_000 })]
+  for (const claim of [one, two]) await hold(other, claim)
+  const { store, paused, resume } = pausing()
+  const answer = store.renew(one, signal)
+  await paused()
+  expect(await other.release(two, signal)).toBe('released')
+  resume()
+  expect(await answer).toMatchObject({ slots: [0] })
+  expect(await look(other, { name: 'both' })).toMatchObject([{ slots: [0] }])
+  await store[Symbol.asyncDispose]()
+})
+
 test('a claim that is paused before its write is refused if it was withdrawn meanwhile', async () => {
   for (const name of ['withdrawn new', 'withdrawn old']) {
     if (name === 'withdrawn old') await other.release(claimOf(name), signal)

@@ -84,6 +84,13 @@ test('a server that cannot receive a full batch is refused, and the smallest tha
   const waiters = await Promise.all(claims.map(({ id, ...claim }) => acquire(store, { ...claim, id: `${id}0` })))
   expect(waiters.some(({ held }) => held)).toBe(false)
   expect(await Promise.all(claims.map(claim => store.renew(claim, signal)))).toHaveLength(512)
+  // A name with many holders, beside another one.
+  const permits = Array.from({ length: 700 }, (_, index) =>
+    claimOf(index < 600 ? 'permits' : 'others', { note: 'n'.repeat(255), owner: 'o'.repeat(255), limit: 600 }),
+  )
+  const granted = await Promise.all(permits.map(claim => acquire(store, claim)))
+  expect(granted.every(({ held }) => held)).toBe(true)
+  expect(await Promise.all(permits.map(claim => store.renew(claim, signal)))).not.toContain(undefined)
   // Thousands of waiters that died are deleted in several steps, also of several names at once.
   const names = ['crowded', 'crowded, too'].map(name => name.padEnd(255, 'x'))
   for (const name of names)

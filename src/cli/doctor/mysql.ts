@@ -1,6 +1,6 @@
 import { driverOf } from '../../stores/mysql/connection.ts'
 import { clientAt } from '../../stores/mysql/open.ts'
-import { tableOf } from '../../stores/mysql/schema.ts'
+import { FORMAT, isOurs, tableOf } from '../../stores/mysql/schema.ts'
 import { readOnlyOf } from '../../stores/mysql/sql.ts'
 import { openConnection } from '../../stores/shared/connection.ts'
 import { clockFinding, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
@@ -55,9 +55,8 @@ function schema(comments: readonly string[]): Finding {
     const why = 'leases have no place to be stored'
     return problem(id, 'the tables are missing', why, 'run holdfast migrate')
   }
-  const isOurs = comments.every(comment => /^Holdfast (leases|waiters), format 1$/.test(comment))
-  if (isOurs && comments.length === 2) return ok(id, 'the tables have format 1')
-  const why = 'this version of Holdfast uses format 1'
+  if (comments.every(isOurs) && comments.length === 2) return ok(id, `the tables have format ${FORMAT}`)
+  const why = `this version of Holdfast uses format ${FORMAT}`
   return problem(
     id,
     'the tables have another format, or are not those of Holdfast',

@@ -10,6 +10,9 @@ export interface Tables {
   readonly table?: string | undefined
 }
 
+/** The number of the format of the tables, in their comments. */
+export const FORMAT = 2
+
 /** Bytes. 256 requests with the longest names and notes take 576 kB. */
 const SMALLEST_PACKET = 1_048_576
 
@@ -27,12 +30,17 @@ function statements(table: string): string[] {
     `create table if not exists ${table} (name ${bytes} not null primary key,
   holders mediumtext character set utf8mb4 collate utf8mb4_bin not null,
   token bigint not null, changed bigint not null, expires bigint not null, stamp bigint not null)
-  engine = InnoDB comment = 'Holdfast leases, format 2'`,
+  engine = InnoDB comment = 'Holdfast leases, format ${FORMAT}'`,
     `create table if not exists ${table}_line (name ${bytes} not null, id ${bytes} not null, owner ${text}, note ${text},
   seq bigint not null, lapses bigint not null, gone boolean not null, ttl bigint not null, slot_limit int not null,
   units int not null, grace int not null, passed boolean not null, primary key (name, id), key in_order (name, seq))
-  engine = InnoDB comment = 'Holdfast waiters, format 2'`,
+  engine = InnoDB comment = 'Holdfast waiters, format ${FORMAT}'`,
   ]
+}
+
+/** Is this the comment of a table of leases or waiters in this format? */
+export function isOurs(comment: string): boolean {
+  return [`Holdfast leases, format ${FORMAT}`, `Holdfast waiters, format ${FORMAT}`].includes(comment)
 }
 
 /** The SQL of `migrate`, for your own migrations. It may run again. */
@@ -88,7 +96,7 @@ export async function prepare(connection: MysqlConnection, table: string, create
     return prepare(connection, table, create, tries - 1)
   }
   for (const [name, comment, engine] of tables) {
-    if (!/^Holdfast (leases|waiters), format 2$/.test(String(comment)))
+    if (!isOurs(String(comment)))
       throw invalid(
         `the table ${name} belongs to another application, or to a version of Holdfast with another format: ` +
           'choose another name with the option table, or use the same version everywhere',

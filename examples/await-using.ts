@@ -17,5 +17,7 @@ await using locks = createLocks(sqlite('leases.db'))
 
   lease.assertHeld() // throws if the lease was lost: the end of the block does not
 }
-const { holder } = await locks.inspect('reports')
+const {
+  holders: [holder],
+} = await locks.inspect('reports')
 console.log(holder ? 'this cannot be' : 'released at the end of the block')

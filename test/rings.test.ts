@@ -36,15 +36,15 @@ const RINGS: Record<string, readonly string[]> = {
   // The public API. An old Node and `--help` must not load all of it: hence the files of the contract.
   'src/cli': [
     ...['src/index.ts', 'src/observe/prometheus.ts', 'src/contract/errors.ts', 'src/contract/node-version.ts'],
-    ...['src/contract/reserved.ts', 'src/contract/printable.ts'],
+    ...['src/contract/reserved.ts', 'src/contract/printable.ts', 'src/contract/record.ts', 'src/contract/store.ts'],
   ],
   'src/cli/run': [
     ...[...SHARED_BY_COMMANDS, 'src/index.ts', 'src/observe/prometheus.ts', 'src/contract/errors.ts'],
-    'src/contract/reserved.ts',
+    ...['src/contract/reserved.ts', 'src/contract/store.ts'],
   ],
   'src/cli/show': [
     ...[...SHARED_BY_COMMANDS, 'src/index.ts', 'src/contract/errors.ts', 'src/contract/reserved.ts'],
-    'src/dashboard',
+    ...['src/contract/record.ts', 'src/contract/store.ts', 'src/dashboard'],
   ],
   // It asks the servers themselves, which the public API does not.
   'src/cli/doctor': [...SHARED_BY_COMMANDS, 'src/index.ts', 'src/engines.ts', 'src/stores'],

@@ -73,11 +73,11 @@ describe('options', () => {
     const mutex = new Mutex(client, 'a')
     expect(mutex.identifier).toMatch(/^[0-9a-f-]{36}$/)
     await mutex.acquire()
-    expect(await locks.inspect('mutex:a')).toMatchObject({ holder: { note: mutex.identifier, token: mutex.token } })
+    expect(await locks.inspect('mutex:a')).toMatchObject({ holders: [{ note: mutex.identifier, token: mutex.token }] })
     const odd = new Mutex(client, 'b', { identifier: 'a\nb' })
     await odd.acquire()
     expect(odd.identifier).toBe('a\nb')
-    expect(await locks.inspect('mutex:b')).toMatchObject({ holder: { note: '' } })
+    expect(await locks.inspect('mutex:b')).toMatchObject({ holders: [{ note: '' }] })
   })
 })
 
@@ -95,7 +95,7 @@ describe('a mutex', () => {
       expect(mutex.lease).toBeUndefined()
     }
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => Number(a - b)))
-    expect(await locks.inspect('mutex:a')).toMatchObject({ holder: undefined })
+    expect(await locks.inspect('mutex:a')).toMatchObject({ holders: [] })
     await mutex.release() // does nothing
   })
 

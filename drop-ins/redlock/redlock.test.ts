@@ -66,12 +66,12 @@ describe('a lock', () => {
     const [stats] = await Promise.all(attempts)
     expect(stats).toEqual({ membershipSize: 1, quorumSize: 1, votesFor: new Set([client]), votesAgainst: new Map() })
     expect(extended.expiration).toBe(0)
-    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
+    expect(await locks.inspect('a')).toMatchObject({ holders: [] })
   })
 
   test('is a lease with a token that rises', async () => {
     const first = await redlock.acquire(['a'], 20_000)
-    expect(await locks.inspect('a')).toMatchObject({ holder: { token: first.token } })
+    expect(await locks.inspect('a')).toMatchObject({ holders: [{ token: first.token }] })
     await first.release()
     const second = await redlock.acquire(['a'], 20_000)
     expect(second.token).toBeGreaterThan(first.token)
@@ -94,9 +94,9 @@ describe('a lock', () => {
     const both = await redlock.acquire(['a', 'b'], 20_000)
     expect(both.lease).toMatchObject({ names: ['a', 'b'] })
     await failure(redlock.acquire(['b', 'c'], 20_000, once))
-    expect(await locks.inspect('c')).toMatchObject({ holder: undefined })
+    expect(await locks.inspect('c')).toMatchObject({ holders: [] })
     await both.release()
-    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
+    expect(await locks.inspect('a')).toMatchObject({ holders: [] })
     await redlock.acquire(['c', 'b'], 20_000, once)
   })
 
@@ -110,7 +110,7 @@ describe('a lock', () => {
       attempts: [],
     })
     await failure(lock.release())
-    expect(await locks.inspect('a')).toMatchObject({ holder: { token: next.token } })
+    expect(await locks.inspect('a')).toMatchObject({ holders: [{ token: next.token }] })
   })
 
   test('that was broken is reported by extend and by release', async () => {
@@ -138,7 +138,7 @@ describe('a lock', () => {
     const again = new Lock(redlock, ['a'], value, [], expiration)
     expect(() => again.token).toThrow('was not acquired')
     await again.release()
-    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
+    expect(await locks.inspect('a')).toMatchObject({ holders: [] })
     await failure(new Lock(redlock, ['a'], 'unknown', [], expiration).release())
   })
 })
@@ -165,7 +165,7 @@ describe('a duration', () => {
     expect(lock.lease).toMatchObject({ ttl: LONGEST_TTL })
     expect(lock.expiration).toBeGreaterThan(0.9 * years)
     await (await lock.extend(3 * years)).release()
-    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
+    expect(await locks.inspect('a')).toMatchObject({ holders: [] })
   })
 })
 
@@ -196,8 +196,8 @@ describe('using', () => {
       return 'done'
     })
     expect(result).toBe('done')
-    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
-    expect(await locks.inspect('b')).toMatchObject({ holder: undefined })
+    expect(await locks.inspect('a')).toMatchObject({ holders: [] })
+    expect(await locks.inspect('b')).toMatchObject({ holders: [] })
   })
 
   test('aborts the signal when the lock is lost, and rejects', async () => {
@@ -228,7 +228,7 @@ describe('using', () => {
       throw new Error('of the routine')
     })
     await expect(routine).rejects.toThrow('of the routine')
-    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
+    expect(await locks.inspect('a')).toMatchObject({ holders: [] })
   })
 
   test('refuses a duration that is too short for the threshold', async () => {
@@ -323,9 +323,9 @@ describe('over three servers', () => {
     expect((await Promise.all(lock.attempts))[0]).toMatchObject({ membershipSize: 3, quorumSize: 2 })
     await failure(several.acquire(['b'], 60_000, once))
     const seen = createLocks(store)
-    expect(await seen.inspect('a')).toMatchObject({ holder: { token: lock.token } })
+    expect(await seen.inspect('a')).toMatchObject({ holders: [{ token: lock.token }] })
     await (await lock.extend(20_000)).release()
-    expect(await seen.inspect('a')).toMatchObject({ holder: undefined })
+    expect(await seen.inspect('a')).toMatchObject({ holders: [] })
     await several.quit()
   })
 

@@ -77,22 +77,24 @@ describe.each([1, 3])('over %d servers, a lease', count => {
   test('waits for the old lock, and shows that it does', async () => {
     await lockOld('a', count)
     const waiting = both.acquire('a', { wait: 50_000, note: 'mine' })
-    await until('it shows that it waits', async () => (await both.inspect('a')).holder?.note.startsWith('waits for'))
+    await until('it shows that it waits', async () =>
+      (await both.inspect('a')).holders[0]?.note.startsWith('waits for'),
+    )
     await expect(both.acquire('b', once)).resolves.toBeDefined()
     await unlockOld('a')
     await waiting
-    expect(await both.inspect('a')).toMatchObject({ holder: { note: 'mine' } })
+    expect(await both.inspect('a')).toMatchObject({ holders: [{ note: 'mine' }] })
     expect(await lockOld('a', count)).toBe(0)
   })
 
   test('that does not wait for the old lock leaves nothing behind', async () => {
     await lockOld('a', count, 60_000)
     expect(await both.tryAcquire('a')).toBeUndefined()
-    expect(await both.inspect('a')).toMatchObject({ holder: undefined })
+    expect(await both.inspect('a')).toMatchObject({ holders: [] })
     const error = await both.acquire('a', { wait: 1_000 }).catch(reason => reason)
     expect(LeaseError.is(error, 'ACQUIRE_TIMEOUT')).toBe(true)
     expect(error.message).toMatch(/held by a process of the old library, for another \d+ ms/)
-    await until('its lease is withdrawn', async () => !(await both.inspect('a')).holder)
+    await until('its lease is withdrawn', async () => !(await both.inspect('a')).holders[0])
   })
 
   test('extends the old lock with each renewal', async () => {
@@ -110,7 +112,7 @@ describe.each([1, 3])('over %d servers, a lease', count => {
     expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
     expect(await holdersOf('a')).toEqual([null, null, null])
     expect(await lockOld('a', count)).toBe(count)
-    await until('the lease is withdrawn', async () => !(await both.inspect('a')).holder)
+    await until('the lease is withdrawn', async () => !(await both.inspect('a')).holders[0])
   })
 
   test('is lost once a process of the old library has the old lock', async () => {
@@ -131,9 +133,11 @@ describe.each([1, 3])('over %d servers, a lease', count => {
     const alone = open(count, {})
     await lockOld('a', count)
     expect(await alone.tryAcquire('a')).toBeUndefined()
-    expect(await alone.inspect('a')).toMatchObject({ holder: undefined })
+    expect(await alone.inspect('a')).toMatchObject({ holders: [] })
     const waiting = alone.acquire('a', { wait: 50_000 })
-    await until('it shows that it waits', async () => (await alone.inspect('a')).holder?.note.startsWith('waits for'))
+    await until('it shows that it waits', async () =>
+      (await alone.inspect('a')).holders[0]?.note.startsWith('waits for'),
+    )
     await unlockOld('a')
     const lease = await waiting
     expect(await holdersOf('a')).toEqual([null, null, null])

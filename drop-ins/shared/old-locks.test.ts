@@ -37,7 +37,7 @@ test.each([true, false])(
       code: 'INVALID_ARGUMENT',
       message: expect.stringContaining('give another name or prefix'),
     })
-    expect((await victims.inspect('victim')).holder).toBeUndefined()
+    expect((await victims.inspect('victim')).holders[0]).toBeUndefined()
     await Promise.all([locks.close(), victims.close()])
     await client.quit()
   },

@@ -128,7 +128,9 @@ interface Holder {
 async function nextHolder(token: bigint): Promise<Holder> {
   return await until(
     async () => {
-      const { holder } = await locks.inspect(NAME)
+      const {
+        holders: [holder],
+      } = await locks.inspect(NAME)
       const replica = replicas.find(({ name }) => name === holder?.owner)
       if (!replica || holder?.token === undefined || holder.token <= token) return undefined
       return { name: replica.name, token: holder.token, replica }

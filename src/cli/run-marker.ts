@@ -11,10 +11,10 @@ export function markerOf(name: string): string {
 
 /** The marker of a name, if a run of it succeeded lately. */
 export async function inspectMarker(locks: Locks, name: string): Promise<LeaseRecord | undefined> {
-  return (await locks.inspect(markerOf(name))).holder
+  return (await locks.inspect(markerOf(name))).holders[0]
 }
 
 /** Is this the name of a marker? It has no holder that could still be working. */
 export async function isMarker(locks: Locks, name: string): Promise<boolean> {
-  return name.endsWith(MARKER_SUFFIX) && (await locks.inspect(name)).holder?.note === MARKER_NOTE
+  return name.endsWith(MARKER_SUFFIX) && (await locks.inspect(name)).holders[0]?.note === MARKER_NOTE
 }

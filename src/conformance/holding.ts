@@ -130,11 +130,13 @@ export const holdingCases: Case[] = [
       async 'shows the holder, and breaks its lease, through another client'(space) {
         const [one, two] = [await space.locks({ owner: 'one', note: 'why' }), await space.locks()]
         const lease = await one.acquire(space.name())
-        const { holder } = await two.inspect(lease.name)
+        const {
+          holders: [holder],
+        } = await two.inspect(lease.name)
         assert.deepEqual([holder?.owner, holder?.note, holder?.token], ['one', 'why', lease.token])
         for await (const record of two.list(lease.name)) assert.equal(record.token, lease.token)
         assert.ok(((await two.break(lease.name)) ?? 0n) > lease.token)
-        assert.equal((await two.inspect(lease.name)).holder, undefined)
+        assert.equal((await two.inspect(lease.name)).holders[0], undefined)
       },
     },
     {

@@ -121,9 +121,9 @@ export const noteCases: Case[] = casesOf(
       const [locks, other] = [await space.locks({ ttl: space.long, note: '0' }), await space.locks()]
       const lease = await locks.acquire(space.name())
       await Promise.all(['1', '2', '3', '4', '5'].map(note => lease.annotate(note)))
-      assert.equal((await other.inspect(lease.name)).holder?.note, '5')
+      assert.equal((await other.inspect(lease.name)).holders[0]?.note, '5')
       await lease.extend()
-      assert.equal((await other.inspect(lease.name)).holder?.note, '5')
+      assert.equal((await other.inspect(lease.name)).holders[0]?.note, '5')
       await lease.release()
       await assert.rejects(lease.annotate('6'), { code: 'CLOSED' })
     },

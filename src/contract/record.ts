@@ -1,11 +1,12 @@
 import { printable } from './printable.ts'
 import { LONGEST_TEXT } from './reserved.ts'
-import type { LeaseRecord, NodeRecord } from './store.ts'
+import { LARGEST_LIMIT, type LeaseRecord, type NodeRecord } from './store.ts'
 
-/** The holder of one name, its waiters, and the servers that decide. */
+/** The holders of one name, its waiters, and the servers that decide. */
 export interface NameState {
   readonly name: string
-  readonly holder: LeaseRecord | undefined
+  /** Those of the lowest slots first. At most one where nobody shares the name. */
+  readonly holders: readonly LeaseRecord[]
   /** In order. Empty where the store has no queue. */
   readonly waiters: readonly LeaseRecord[]
   /** The servers of the store, if it is made of several. */
@@ -18,10 +19,34 @@ export function stateOf(name: string, records: readonly (LeaseRecord | NodeRecor
   const nodes = records.filter(record => !isLease(record))
   return {
     name,
-    holder: leases.find(({ state }) => state === 'held'),
+    holders: leases.filter(({ state }) => state === 'held'),
     waiters: leases.filter(({ state }) => state === 'waiting'),
     ...(nodes.length > 0 && { nodes }),
   }
+}
+
+/** Can several hold the name at a time, by those who do? */
+export function isShared(holders: readonly Pick<LeaseRecord, 'limit'>[]): boolean {
+  return holders.length > 1 || holders.some(({ limit = 1 }) => limit > 1)
+}
+
+/** How much of a shared name is held: `5 of 5`, by the smallest limit, or `7 readers`. */
+export function useOf(holders: readonly Pick<LeaseRecord, 'limit' | 'slots'>[]): string {
+  const used = holders.reduce((sum, { slots = [0] }) => sum + slots.length, 0)
+  const least = holders.reduce((smallest, { limit = 1 }) => Math.min(smallest, limit), LARGEST_LIMIT)
+  return least < LARGEST_LIMIT ? `${used} of ${least}` : `${used} ${used === 1 ? 'reader' : 'readers'}`
+}
+
+/** Slots for people: `slot 3`, `slots 0-2, 5`. */
+export function slotsText(slots: readonly number[] = [0]): string {
+  const ranges: [first: number, last: number][] = []
+  for (const slot of slots) {
+    const range = ranges.at(-1)
+    if (range && range[1] === slot - 1) range[1] = slot
+    else ranges.push([slot, slot])
+  }
+  const text = ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(', ')
+  return `${slots.length === 1 ? 'slot' : 'slots'} ${text}`
 }
 
 /** Is this a lease or a waiter, and not a server? */

@@ -18,12 +18,6 @@ export function slotName(name: string, slot: number): string {
   return slot === 0 ? name : name + SEPARATOR + slot
 }
 
-/** Is `lease` the lease of a slot of `name`, other than slot 0? */
-export function isSlotOf(lease: string, name: string): boolean {
-  const prefix = name + SEPARATOR
-  return lease.startsWith(prefix) && /^\d+$/.test(lease.slice(prefix.length))
-}
-
 /** The lease of the gate, which each call holds while it looks for free slots. */
 export function gateName(name: string): string {
   return `${name}${SEPARATOR}gate`

@@ -35,7 +35,10 @@ test('an abort between a busy answer and the sleep until the next request settle
 
 /** Nothing of the claim is left: no position, no lease, no timer, no listener. */
 async function expectNothingLeft({ clock, other, server }: Stage, signal: AbortSignal): Promise<void> {
-  const { holder, waiters } = await other.inspect('a')
+  const {
+    holders: [holder],
+    waiters,
+  } = await other.inspect('a')
   expect(waiters).toEqual([])
   if (holder) await other.break('a')
   const probe = { name: 'a', id: 'x', owner: '', ttl: 10, note: '', queue: false }

@@ -5,7 +5,7 @@ import type { Lease } from '../contract/lease.ts'
 test('a note is visible to all clients, and survives renewals', async () => {
   const { locks, other, clock } = stage({ note: 'begins' })
   const lease = await locks.acquire('a')
-  const noteOf = async (): Promise<string | undefined> => (await other.inspect('a')).holder?.note
+  const noteOf = async (): Promise<string | undefined> => (await other.inspect('a')).holders[0]?.note
   expect(await noteOf()).toBe('begins')
   await lease.annotate('40 % done')
   expect(await noteOf()).toBe('40 % done')
@@ -28,7 +28,7 @@ test('notes are written one after the other', async () => {
   open()
   await clock.advance(0)
   expect(both.settled).toBe(true)
-  expect((await other.inspect('a')).holder?.note).toBe('second')
+  expect((await other.inspect('a')).holders[0]?.note).toBe('second')
 })
 
 test('after an unanswered note, the next is written once the first can no longer arrive', async () => {
@@ -45,7 +45,7 @@ test('after an unanswered note, the next is written once the first can no longer
     await clock.advance(1)
     expect(first.error).toMatchObject({ retryable: true })
     expect(second).toMatchObject({ settled: true, error: undefined })
-    expect((await other.inspect('a')).holder?.note).toBe('second')
+    expect((await other.inspect('a')).holders[0]?.note).toBe('second')
     lease.assertHeld()
   }
 })
@@ -76,7 +76,7 @@ test('a note notifies the holder of a lease that is gone', async () => {
   const next = await other.acquire('a', { note: 'mine' })
   await expect(lease.annotate('late')).rejects.toMatchObject({ code: 'LEASE_LOST' })
   expect(lease.signal.aborted).toBe(true)
-  expect((await other.inspect('a')).holder?.note).toBe('mine')
+  expect((await other.inspect('a')).holders[0]?.note).toBe('mine')
   await next.release()
   const brief = await locks.acquire('a')
   await clock.advance(10_000)

@@ -182,7 +182,7 @@ test('options that are explicitly undefined mean the defaults', async () => {
     maxHold: undefined,
   })
   expect(lease).toMatchObject({ ttl: 3_000, owner: 'me' })
-  expect(await locks.inspect('a')).toMatchObject({ holder: { note: 'n', remaining: 3_000 } })
+  expect(await locks.inspect('a')).toMatchObject({ holders: [{ note: 'n', remaining: 3_000 }] })
   await expect(locks.acquire('b', undefined)).resolves.toBeDefined()
 })
 

@@ -129,6 +129,6 @@ test('F11: a lease that is renewed without a reference causes one warning, and i
       expect.objectContaining({ code: 'HOLDFAST_LEASE_DROPPED' }),
     ],
   ])
-  for (const name of names) expect((await locks.inspect(name)).holder).toBeDefined()
+  for (const name of names) expect((await locks.inspect(name)).holders[0]).toBeDefined()
   await locks.close({ grace: 0 })
 })

@@ -30,7 +30,7 @@ test('a ttl given to extend applies to later renewals too', async () => {
   expect(store.count('renew')).toBe(1)
   await clock.advance(1)
   expect(store.count('renew')).toBe(2)
-  expect((await other.inspect('a')).holder?.remaining).toBe(60_000)
+  expect((await other.inspect('a')).holders[0]?.remaining).toBe(60_000)
   expect(await lease.extend(1_000)).toBe(988)
   await clock.advance(10_000)
   expect(store.count('renew')).toBeGreaterThan(30)

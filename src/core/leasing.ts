@@ -40,7 +40,7 @@ export interface Leasing extends AsyncDisposable {
    */
   using<Result>(name: string, work: (lease: Lease) => PromiseLike<Result>, options?: AcquireOptions): Promise<Result>
   /**
-   * The holder of `name`, and its waiters if the store keeps a queue. Rejects `STORE_UNAVAILABLE` or `OUTCOME_UNKNOWN`
+   * The holders of `name`, and its waiters if the store keeps a queue. Rejects `STORE_UNAVAILABLE` or `OUTCOME_UNKNOWN`
    * within 2 s, `CLOSED` and `INVALID_ARGUMENT`.
    */
   inspect(name: string): Promise<NameState>
@@ -51,10 +51,11 @@ export interface Leasing extends AsyncDisposable {
    */
   list(prefix?: string, options?: ListOptions): AsyncIterable<LeaseRecord>
   /**
-   * Takes the name from its holder. Resolves to a token that is higher than the holder's, or to `undefined` if nobody
-   * held the name. With `token` only the lease that has this token ends: if it ended before, whoever holds now keeps the
-   * name, and this resolves to `undefined`. The old holder learns of it at its next renewal. Until then only a resource
-   * that has seen a higher token refuses its writes. Rejects as `inspect`.
+   * Takes the name from its holder, or a shared name from all of its holders. Resolves to a token that is higher than
+   * theirs, or to `undefined` if nobody held the name. With `slot` only the lease that has this slot ends, and with `token`
+   * only the one that has this token: if it ended before, whoever holds now keeps the name, and this resolves to
+   * `undefined`. The old holder learns of it at its next renewal. Until then only a resource that has seen a higher token
+   * refuses its writes. Rejects as `inspect`.
    */
   break(name: string, options?: BreakOptions): Promise<bigint | undefined>
   /**

@@ -134,12 +134,36 @@ test('break with a token takes nothing from whoever holds by now', async () => {
   await before.release()
   const lease = await other.acquire('a')
   expect(await locks.break('a', { token: before.token })).toBeUndefined()
-  expect((await locks.inspect('a')).holder?.token).toBe(lease.token)
+  expect((await locks.inspect('a')).holders[0]?.token).toBe(lease.token)
   expect(await locks.break('a', { token: lease.token })).toBeGreaterThan(lease.token)
-  expect((await locks.inspect('a')).holder).toBeUndefined()
+  expect((await locks.inspect('a')).holders[0]).toBeUndefined()
+})
+
+test('break takes a shared name from all holders, or only from the one with a slot and a token', async () => {
+  const { locks, other } = stage()
+  const semaphore = other.semaphore('a', { limit: 5 })
+  const [both, one] = [await semaphore.acquire({ permits: 2 }), await semaphore.acquire()]
+  const held = async (): Promise<unknown> => (await locks.inspect('a')).holders.map(({ slots }) => slots)
+  expect(await locks.break('a', { slot: 3 })).toBeUndefined()
+  expect(await locks.break('a', { slot: 2, token: both.token })).toBeUndefined()
+  expect(await held()).toEqual([[0, 1], [2]])
+  expect(await locks.break('a', { slot: 1 })).toBeGreaterThan(one.token)
+  expect(await held()).toEqual([[2]])
+  await semaphore.acquire()
+  expect(await locks.break('a')).toBeDefined()
+  expect(await held()).toEqual([])
+})
+
+test('break of a slot, where each claim holds alone, takes the ticket of this number', async () => {
+  const { locks, other } = stage({}, { sharing: 'exclusive', order: 'not promised' })
+  const [first] = [await other.acquire('a'), await other.acquire('a#2')]
+  expect(await locks.break('a', { slot: 1 })).toBeUndefined()
+  expect(await locks.break('a', { slot: 2 })).toBeDefined()
+  expect(await locks.break('a', { slot: 0 })).toBeGreaterThan(first.token)
 })
 
 test.each([
+  ['a slot that is none', { slot: -1 }, 'slot must be a whole number from 0, such as permit.slot, not -1'],
   ['a token that is no bigint', { token: 5 }, 'token must be a bigint'],
   ['an unknown option', { tokn: 5n }, 'break has no option'],
   ['a text', 'me', 'must be an object'],

@@ -6,8 +6,15 @@ import { List } from '../contract/list.ts'
 import { randomId } from '../contract/random-id.ts'
 import { isLease, type NameState, stateOf } from '../contract/record.ts'
 import { Cancel, request } from '../contract/request.ts'
-import { isSlotOf, MARKER } from '../contract/reserved.ts'
-import type { Claim, LeaseRecord, NodeRecord, Query, Store } from '../contract/store.ts'
+import { MARKER, slotName } from '../contract/reserved.ts'
+import {
+  type Claim,
+  LARGEST_LIMIT,
+  type LeaseRecord,
+  type NodeRecord,
+  type Query,
+  type Store,
+} from '../contract/store.ts'
 import { LONGEST_REQUEST, LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
 import { type Acquired, Acquisition } from './acquisition.ts'
@@ -38,7 +45,7 @@ import {
 } from './options.ts'
 import { holdWith, type OpenRenewer, type Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
-import { hasTickets, Tickets } from './tickets.ts'
+import { hasTickets, Tickets, ticketName } from './tickets.ts'
 import { withdrawIfCancelled } from './withdraw.ts'
 import { checkWork, Works } from './work.ts'
 
@@ -127,12 +134,21 @@ export class CoreLocks implements Leasing {
   async break(name: string, options: BreakOptions = {}): Promise<bigint | undefined> {
     checkStoredName(name)
     checkKeys(options, breakKeys, 'break')
-    const { by = this.#owner, token } = options
+    const { by = this.#owner, slot, token } = options
     checkText(by, 'by')
     if (token !== undefined && typeof token !== 'bigint')
       throw invalid(`token must be a bigint, such as lease.token, not ${show(token)}`)
+    if (slot !== undefined && !(Number.isInteger(slot) && slot >= 0 && slot < LARGEST_LIMIT))
+      throw invalid(`slot must be a whole number from 0, such as permit.slot, not ${show(slot)}`)
     this.closing.assertOpen()
-    const ask = (signal: AbortSignal): Promise<bigint | undefined> => this.store.break(name, { by, token }, signal)
+    const { store } = this
+    // Where a claim holds alone, a slot is a name of its own.
+    const nameOf = hasTickets(store) ? ticketName : slotName
+    const [stored, parameters] =
+      slot === undefined || store.guarantees?.sharing === 'slots'
+        ? [name, { by, slot, token }]
+        : [nameOf(name, slot), { by, token }]
+    const ask = (signal: AbortSignal): Promise<bigint | undefined> => store.break(stored, parameters, signal)
     const higher = await request(this.core.clock, this.#requestLimit(), ask)
     if (higher !== undefined) events.lease_broken.publish({ name, by, token: higher })
     return higher
@@ -162,10 +178,9 @@ export class CoreLocks implements Leasing {
     this.closing.assertOpen()
   }
 
-  /** The lease on `name` that is held here, or else one on a slot of it. */
+  /** The lease on `name` that is held here; of several permits the oldest. */
   protected heldLease(name: string): HeldLease | undefined {
-    const slot = this.#leases.values().find(lease => lease.remaining > 0 && isSlotOf(lease.name, name))
-    return leaseOn(name, this.#leases) ?? slot
+    return leaseOn(name, this.#leases)
   }
 
   /** What `verb` asks for, with the defaults of these locks. Throws `CLOSED`, and `INVALID_ARGUMENT` as `checkOptions`. */

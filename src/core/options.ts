@@ -67,7 +67,9 @@ export interface ListOptions {
 export interface BreakOptions {
   /** A person or a process, for the event `lease_broken` of this process. @default the owner of these locks */
   readonly by?: string | undefined
-  /** Only the lease with this token is ended, such as one that was seen before. @default that of any holder */
+  /** Only the lease that has this slot is ended. @default those of all holders */
+  readonly slot?: number | undefined
+  /** Only the lease with this token is ended, such as one that was seen before. @default those of all holders */
   readonly token?: bigint | undefined
 }
 
@@ -101,7 +103,7 @@ export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait'])
 export const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])
 export const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'signal'])
 export const listKeys: ReadonlySet<string> = new Set(['between', 'sent'])
-export const breakKeys: ReadonlySet<string> = new Set(['by', 'token'])
+export const breakKeys: ReadonlySet<string> = new Set(['by', 'slot', 'token'])
 export const closeKeys: ReadonlySet<string> = new Set(['grace'])
 
 /**

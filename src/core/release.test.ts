@@ -106,7 +106,7 @@ test('a second release or disposal resolves to the same and sends no request', a
   await lease[Symbol.asyncDispose]()
   expect(store.count('release')).toBe(1)
   next.assertHeld()
-  expect((await other.inspect('a')).holder?.token).toBe(next.token)
+  expect((await other.inspect('a')).holders[0]?.token).toBe(next.token)
 })
 
 test('a stale release never frees the next holder', async () => {
@@ -119,7 +119,7 @@ test('a stale release never frees the next holder', async () => {
   deliver()
   await clock.advance(0)
   expect(release.settled).toBe(true)
-  expect((await other.inspect('a')).holder?.token).toBe(next.token)
+  expect((await other.inspect('a')).holders[0]?.token).toBe(next.token)
 })
 
 test('a release waits for the renewal in flight, which cannot set the lease again after it', async () => {
@@ -150,7 +150,7 @@ test('a renewal that arrives after the release leaves nothing behind', async () 
   expect(store.calls).toEqual(['acquire', 'renew', 'release', 'release'])
   deliver()
   await clock.advance(0)
-  expect((await other.inspect('a')).holder).toBeUndefined()
+  expect((await other.inspect('a')).holders[0]).toBeUndefined()
 })
 
 test('an acquire that arrives after its repetition was granted and released leaves nothing behind', async () => {
@@ -165,7 +165,7 @@ test('an acquire that arrives after its repetition was granted and released leav
   expect(store.calls).toEqual(['acquire', 'acquire', 'release', 'release'])
   deliver()
   await clock.advance(0)
-  expect((await other.inspect('a')).holder).toBeUndefined()
+  expect((await other.inspect('a')).holders[0]).toBeUndefined()
 })
 
 test('F1: a release that finds the lease broken aborts the signal, emits lease_lost, then answers lost', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { follow, lost, refused, stage } from '../../test/scripted-store.ts'
-import type { Busy, Wake } from '../contract/store.ts'
+import type { Busy, Grant, Wake } from '../contract/store.ts'
 
 test('a watch that cannot be armed does not extend the wait', async () => {
   const { locks, other, clock, store } = stage()
@@ -99,7 +99,10 @@ test('a waiter whose watch cannot be armed asks every second, and arms it when i
 test('a wait longer than 2^31 ms works', async () => {
   const { locks, other, clock, store } = stage()
   // A waiter so far back asks rarely, else the test would take long.
-  store.rule('acquire', async forward => Object.assign((await forward()) as object, { ahead: 1e6 }))
+  store.rule('acquire', async forward => {
+    const answer = (await forward()) as Grant | Busy
+    return answer.held ? answer : { ...answer, ahead: 1e6, retryAfter: Math.min(1e9, answer.holder?.remaining ?? 1) }
+  })
   await other.acquire('a', { ttl: 2_147_483_647, heartbeat: false })
   const wait = follow(locks.acquire('a', { wait: 2 ** 33, ttl: 1_000_000_000 }))
   await clock.advance(2_147_483_646)

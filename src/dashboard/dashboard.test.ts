@@ -101,7 +101,7 @@ test('who may only read cannot break a lease', async () => {
   const { locks, shown } = board('read')
   const lease = await locks.acquire('job')
   expect((await breaking(shown, SAME, lease)).status).toBe(403)
-  expect((await locks.inspect('job')).holder?.token).toBe(lease.token)
+  expect((await locks.inspect('job')).holders[0]?.token).toBe(lease.token)
 })
 
 test.each([
@@ -113,7 +113,7 @@ test.each([
   const { locks, shown } = board()
   const lease = await locks.acquire('job')
   expect((await breaking(shown, headers as Record<string, string>, lease)).status).toBe(403)
-  expect((await locks.inspect('job')).holder?.token).toBe(lease.token)
+  expect((await locks.inspect('job')).holders[0]?.token).toBe(lease.token)
 })
 
 test('over plain HTTP, of which a browser does not say that it is the page, the answer says what to do', async () => {
@@ -125,9 +125,9 @@ test('a lease is broken only if its name was typed', async () => {
   const { locks, shown } = board()
   const { token } = await locks.acquire('job')
   expect((await breaking(shown, SAME, { typed: 'jo', token })).status).toBe(400)
-  expect((await locks.inspect('job')).holder).toBeDefined()
+  expect((await locks.inspect('job')).holders[0]).toBeDefined()
   expect(await (await breaking(shown, SAME, { token })).json()).toMatchObject({ broken: true })
-  expect((await locks.inspect('job')).holder).toBeUndefined()
+  expect((await locks.inspect('job')).holders[0]).toBeUndefined()
 })
 
 test('a break takes the lease only from the holder that the page showed', async () => {
@@ -137,7 +137,7 @@ test('a break takes the lease only from the holder that the page showed', async 
   const { token } = await locks.acquire('job')
   expect(await (await breaking(shown, SAME, before)).json()).toEqual({ broken: false })
   for (const missing of ['', 'x', '-1']) expect((await breaking(shown, SAME, { token: missing })).status).toBe(400)
-  expect((await locks.inspect('job')).holder?.token).toBe(token)
+  expect((await locks.inspect('job')).holders[0]?.token).toBe(token)
 })
 
 test('clickjacking: no page may frame it, and only its own script runs', async () => {
@@ -182,7 +182,31 @@ test('over a server of Node, it shows a change of holder and the queue', async (
   await second
   expect((await events).changes[0]).toMatchObject({ name: 'job', from: 'a', to: 'b' })
   const one = await (await fetch(`${address}?api=name&name=job`)).json()
-  expect(one).toMatchObject({ waiters: [], holders: [{ owner: 'b' }, { owner: 'a' }] })
+  expect(one).toMatchObject({ waiters: [], holders: [], seen: [{ owner: 'b' }, { owner: 'a' }] })
+})
+
+test('a shared name is one row that opens to its holders, of which one or all are broken', async () => {
+  const { locks, shown } = board()
+  const semaphore = locks.semaphore('job', { limit: 5 })
+  const permits = [await semaphore.acquire({ owner: 'a', note: 'first' }), await semaphore.acquire({ permits: 4 })]
+  const waiting = [semaphore.acquire({ permits: 2 }), semaphore.acquire()]
+  for (const each of waiting) each.catch(() => {})
+  const events = (): Promise<Response> => shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
+  const { names } = await seen(await events(), each => each.names[0]?.waiters === 2)
+  expect(names).toMatchObject([{ name: 'job', owner: '5 of 5', token: null, waiters: 2 }])
+  expect(names[0]?.owners).toContain('a')
+  const one = await shown.fetch(new Request(`${URL_OF_PAGE}?api=name&name=job`))
+  const { holders, waiters } = (await one.json()) as Record<string, unknown>
+  expect(holders).toMatchObject([
+    { title: 'slot 0', owner: 'a', note: 'first', token: `${permits[0]?.token}` },
+    { title: 'slots 1-4', token: `${permits[1]?.token}` },
+  ])
+  expect(waiters).toMatchObject([{ units: 2 }, { units: 1 }])
+  expect(await (await breaking(shown, SAME, { token: permits[1]?.token ?? '' })).json()).toMatchObject({ broken: true })
+  permits[0]?.assertHeld()
+  expect((await Promise.all(waiting)).map(({ slots }) => slots)).toEqual([[1, 2], [3]])
+  expect(await (await breaking(shown, SAME, { token: 'all' })).json()).toMatchObject({ broken: true })
+  expect((await locks.inspect('job')).holders).toEqual([])
 })
 
 test('authorize sees the host of the request, whatever its path is', async () => {

@@ -172,12 +172,12 @@ class Board implements Dashboard {
     }
   }
 
-  /** Only from the holder that the page showed. */
+  /** Only from the holder that the page showed, or from all. */
   async #break(name: string, typed: string, of: string): Promise<Response> {
-    if (!/^\d{1,20}$/.test(of)) return problem(400, 'The token of the holder is missing')
+    if (!/^(all|\d{1,20})$/.test(of)) return problem(400, 'The token of the holder is missing')
     if (name !== typed) return problem(400, 'The name that was typed is another one')
     try {
-      const token = await this.#locks.break(name, { token: BigInt(of) })
+      const token = await this.#locks.break(name, of === 'all' ? {} : { token: BigInt(of) })
       return json(200, { broken: token !== undefined, token: token?.toString() })
     } catch (error) {
       const isInvalid = LeaseError.is(error) && error.code === 'INVALID_ARGUMENT'

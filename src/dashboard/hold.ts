@@ -16,6 +16,9 @@ const KEPT_INTERVALS = 20
 export class Hold {
   readonly owner: string
   readonly token: string
+  readonly slots: readonly number[]
+  /** 1: it is held alone. */
+  readonly limit: number
   /** Milliseconds since 1970: when it was granted, or first seen. Its holder may hold it for longer. */
   readonly since: number
   /** Is `since` the grant, by the token or because the name was watched before? */
@@ -31,7 +34,7 @@ export class Hold {
   noteSince: number
   /** Milliseconds between changes of the note. */
   readonly noteIntervals: number[] = []
-  #note: string
+  note: string
 
   constructor(record: LeaseRecord, at: number, wasWatched: boolean) {
     const granted = timeOf(record.token, at)
@@ -41,7 +44,9 @@ export class Hold {
     this.isSinceGrant = granted !== undefined || wasWatched
     this.seen = at
     this.noteSince = at
-    this.#note = record.note
+    this.slots = record.slots ?? [0]
+    this.limit = record.limit ?? 1
+    this.note = record.note
     this.remaining = record.remaining
     this.most = record.remaining
   }
@@ -56,10 +61,10 @@ export class Hold {
     }
     this.seen = at
     this.remaining = remaining
-    if (note === this.#note) return
+    if (note === this.note) return
     this.noteIntervals.push(at - this.noteSince)
     if (this.noteIntervals.length > KEPT_INTERVALS) this.noteIntervals.shift()
-    this.#note = note
+    this.note = note
     this.noteSince = at
   }
 

@@ -15,7 +15,7 @@ p.bad, .bad { color: var(--bad) }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75rem; margin: 0 0 1rem }
 dl div { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .75rem }
 dt { font-size: .8rem } dd { margin: 0; font-size: 1.25rem; overflow-wrap: anywhere }
-input, button { font: inherit; color: inherit; background: transparent; border: 1px solid var(--dim);
+input, select, button { font: inherit; color: inherit; background: transparent; border: 1px solid var(--dim);
   border-radius: .4rem; padding: .35rem .6rem; max-width: 100% }
 button.name { border: 0; padding: 0; text-align: left; text-decoration: underline; cursor: pointer; overflow-wrap: anywhere }
 :focus-visible { outline: 3px solid light-dark(#1f5fd0, #8ab4ff); outline-offset: 2px }

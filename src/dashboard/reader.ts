@@ -144,7 +144,7 @@ export class Reader {
     for (let start = 0; start < names.length; start += PAGE) {
       if (this.#requests !== undefined) this.#requests += PAGE_REQUESTS
       const states = names.slice(start, start + PAGE).map(name => this.#locks.inspect(name))
-      for (const { holder, waiters } of await Promise.all(states)) records.push(...(holder ? [holder] : []), ...waiters)
+      for (const { holders, waiters } of await Promise.all(states)) records.push(...holders, ...waiters)
     }
     for (const { name } of records) this.#keep(name)
     return { records, isPartial: true, names: new Set(names), search: this.#search }

@@ -1,63 +1,79 @@
+import { isShared } from '../contract/record.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { Hold } from './hold.ts'
 
-/** Holders of a name that are remembered. */
+/** Ended leases of a name that are remembered. */
 const KEPT_HOLDS = 20
 
 /** A waiter, in the order of the store. */
 export interface SeenWaiter {
   readonly owner: string
   readonly note: string
+  /** How many slots it wants. */
+  readonly units: number
   /** Milliseconds since 1970 from when on it certainly waited. It may wait for longer. */
   readonly since: number
+}
+
+/** What one look changed. */
+export interface Changed {
+  /** The leases that ended since the last look, and those that are new. */
+  readonly ended: readonly Hold[]
+  readonly begun: readonly Hold[]
 }
 
 /** What was seen of one name. */
 export class Sight {
   readonly name: string
-  /** When it is held. */
-  holder: LeaseRecord | undefined
+  /** Those who hold it, the lowest slot first. */
+  holders: readonly LeaseRecord[] = []
+  /** Their leases, in the same order. */
+  holds: readonly Hold[] = []
+  /** Leases that have ended, the newest first. */
+  past: readonly Hold[] = []
   waiters: readonly SeenWaiter[] = []
-  /** The leases that were seen, the newest first. The first is that of the holder, if it is held. */
-  readonly holds: Hold[] = []
   #isKnown = false
 
   constructor(name: string) {
     this.name = name
   }
 
-  /** The present lease. */
-  get hold(): Hold | undefined {
-    return this.holder && this.holds[0]
+  /** Can several hold it? */
+  get isShared(): boolean {
+    return isShared(this.holders)
   }
 
-  /**
-   * Takes in the records of one look at time `at`, to which at least `passed` ms passed since the last look. Returns the
-   * lease that ended since then.
-   */
-  see(records: readonly LeaseRecord[], at: number, passed: number): Hold | undefined {
-    const last = this.hold
-    this.holder = records.find(({ state }) => state === 'held')
-    const isSame = last !== undefined && last.token === (this.holder && `${this.holder.token ?? ''}`)
+  /** When somebody was last seen to hold it, in milliseconds since 1970. */
+  get seen(): number {
+    return (this.holds[0] ?? this.past[0])?.seen ?? 0
+  }
+
+  /** Takes in the records of one look at time `at`, to which at least `passed` ms passed since the last look. */
+  see(records: readonly LeaseRecord[], at: number, passed: number): Changed {
+    const last = new Map(this.holds.map(hold => [hold.token, hold]))
+    const begun: Hold[] = []
+    this.holders = records.filter(({ state }) => state === 'held')
+    this.holds = this.holders.map(holder => {
+      const known = last.get(`${holder.token ?? ''}`)
+      last.delete(`${holder.token ?? ''}`)
+      known?.see(holder, at, passed)
+      const hold = known ?? new Hold(holder, at, this.#isKnown)
+      if (!known) begun.push(hold)
+      return hold
+    })
+    const ended = [...last.values()]
     const waiting = records.filter(({ state }) => state === 'waiting')
     // Another lease since the last look: any waiter may have held the name in between, and wait again.
+    const isSame = this.holds.length > 0 && begun.length === 0
     const known = isSame ? onlyOnes(this.waiters) : undefined
     const now = onlyOnes(waiting)
-    this.waiters = waiting.map(({ owner, note }) => {
+    this.waiters = waiting.map(({ owner, note, units = 1 }) => {
       const since = now.has(owner) ? known?.get(owner)?.since : undefined
-      return { owner, note, since: since ?? at }
+      return { owner, note, units, since: since ?? at }
     })
-    const wasKnown = this.#isKnown
     this.#isKnown = true
-    if (this.holder && isSame) {
-      last.see(this.holder, at, passed)
-      return undefined
-    }
-    if (this.holder) {
-      this.holds.unshift(new Hold(this.holder, at, wasKnown))
-      this.holds.length = Math.min(this.holds.length, KEPT_HOLDS)
-    }
-    return last
+    this.past = [...ended.toReversed(), ...this.past].slice(0, KEPT_HOLDS)
+    return { ended, begun }
   }
 }
 

@@ -24,12 +24,12 @@ function held(seconds: number, { until = seconds, ttl = 30, note = noNote } = {}
 }
 
 function signs(holds: Record<string, Hold>, kinds = new Kinds()): Record<string, Sign['kind'][]> {
-  const found = kinds.signs(new Map(Object.entries(holds)))
+  const found = kinds.signs(Object.entries(holds).map(([name, hold]) => ({ name, holds: [hold] })))
   return Object.fromEntries(Array.from(found, ([name, all]) => [name, all.map(({ kind }) => kind)]))
 }
 
 function texts(hold: Hold, kinds = new Kinds()): string[] {
-  return (kinds.signs(new Map([['job-9', hold]])).get('job-9') ?? []).map(({ text }) => text)
+  return (kinds.signs([{ name: 'job-9', holds: [hold] }]).get('job-9') ?? []).map(({ text }) => text)
 }
 
 test('a holder that renews is not stuck, however long it holds', () => {

@@ -1,3 +1,4 @@
+import { slotsText } from '../contract/record.ts'
 import { MARKER_SUFFIX } from '../contract/reserved.ts'
 import type { Hold } from './hold.ts'
 import { span } from './span.ts'
@@ -38,24 +39,35 @@ export class Kinds {
   }
 
   /** The signs of these leases, by name. What is usual for a kind are its ended leases, else all that are held now. */
-  signs(holds: ReadonlyMap<string, Hold>): ReadonlyMap<string, readonly Sign[]> {
+  signs(sights: Iterable<Holds>): ReadonlyMap<string, readonly Sign[]> {
+    const all = [...sights]
     const present = new Map<string, number[]>()
-    for (const [name, { age }] of holds) {
+    for (const { name, holds } of all) {
       const kind = kindOf(name)
-      const ages = present.get(kind)
-      if (ages) ages.push(age)
-      else present.set(kind, [age])
+      const ages = present.get(kind) ?? []
+      for (const { age } of holds) ages.push(age)
+      present.set(kind, ages)
     }
     const usual = new Map<string, number | undefined>()
     for (const [kind, ages] of present) usual.set(kind, mostOf(this.#ended.get(kind) ?? []) ?? mostOf(ages))
     const found = new Map<string, readonly Sign[]>()
-    for (const [name, hold] of holds) {
-      const all = [notRenewed(name, hold), sameNote(hold), long(name, hold, usual.get(kindOf(name)))]
-      const signs = all.filter(sign => sign !== undefined)
+    for (const { name, holds } of all) {
+      const often = usual.get(kindOf(name))
+      const signs = holds.flatMap(hold =>
+        [notRenewed(name, hold), sameNote(hold), long(name, hold, often)]
+          .filter(sign => sign !== undefined)
+          .map(sign => (hold.limit === 1 ? sign : { ...sign, text: `${sign.text} (${slotsText(hold.slots)})` })),
+      )
       if (signs.length > 0) found.set(name, signs)
     }
     return found
   }
+}
+
+/** The leases on a name. */
+interface Holds {
+  readonly name: string
+  readonly holds: readonly Hold[]
 }
 
 /**

@@ -47,6 +47,42 @@ test('a holder that was renewed until it vanished released the name', async () =
   ])
 })
 
+/** A survey of a semaphore of three: the tokens that hold it at each look, each with what is left of its lease. */
+async function shared(...looks: Record<string, number>[]): Promise<Look> {
+  const survey = new Survey({
+    async *list() {
+      for (const [slot, [token, remaining]] of Object.entries(looks.shift() ?? {}).entries()) {
+        const common = { name: 'api', state: 'held', note: '', limit: 3, slots: [slot] } as const
+        yield { ...common, owner: `owner ${token}`, token: BigInt(token), remaining }
+      }
+    },
+    inspect: () => Promise.reject(new Error('one listing is enough')),
+  })
+  onTestFinished(() => survey.close())
+  return new Promise(resolve => {
+    survey.watch(look => looks.length === 0 && resolve(look))
+  })
+}
+
+test('permits that come and go are no changes of holder, but one that was no longer renewed is', async () => {
+  const come = await shared({ 1: 9_000 }, { 1: 10_000, 2: 9_000 }, { 2: 10_000 }, { 2: 9_000, 3: 9_000 })
+  expect(come.changes).toEqual([])
+  expect(come.sights.get('api')?.holds.map(({ token }) => token)).toEqual(['2', '3'])
+  expect(come.sights.get('api')?.past.map(({ token }) => token)).toEqual(['1'])
+  const lost = await shared(
+    { 1: 9_000, 2: 9_000 },
+    { 1: 10_000, 2: 10_000 },
+    { 1: 3_000, 2: 10_000 },
+    { 3: 9_000, 4: 9_000 },
+  )
+  expect(lost.changes).toMatchObject([{ name: 'api', from: 'owner 1', to: 'owner 3', isTakeover: true }])
+})
+
+test('of several holders that may be stuck each says its slot', async () => {
+  const { signs } = await shared({ 1: 9_000, 2: 9_000 }, { 1: 10_000, 2: 10_000 }, { 1: 3_000, 2: 10_000 })
+  expect(signs.get('api')).toMatchObject([{ kind: 'not renewed', text: expect.stringMatching(/\(slot 0\)$/) }])
+})
+
 /** For how long each waiter was seen to wait, by looks a second apart: who holds, then who waits. */
 function waits(...looks: (readonly [token: bigint, ...owners: string[]])[]): number[] {
   const sight = new Sight('job')

@@ -130,7 +130,7 @@ export class Survey {
       changes: this.#changes.latest,
       changed: this.#changes.total,
       takeovers: this.#changes.takeovers,
-      signs: this.#kinds.signs(this.#holds()),
+      signs: this.#kinds.signs(this.#sights.values()),
       isPartial: this.#isPartial,
       search: this.#search,
       failure,
@@ -155,23 +155,25 @@ export class Survey {
         this.#sights.delete(name)
         continue
       }
-      const from = sight.holds[0]?.owner
-      const ended = sight.see(byName.get(name) ?? [], at, passed)
-      if (ended) this.#kinds.ended(name, ended.age)
-      const to = sight.holder?.owner ?? ''
-      const isTakeover = ended?.isOverdue === true
-      if (from !== undefined && (isTakeover || (to !== '' && from !== to)))
-        this.#changes.add({ name, from, to, isTakeover, at })
+      const last = sight.holds[0] ?? sight.past[0]
+      const wasShared = sight.isShared
+      const { ended, begun } = sight.see(byName.get(name) ?? [], at, passed)
+      for (const hold of ended) {
+        this.#kinds.ended(name, hold.age)
+        if (hold.isOverdue) this.#change(name, hold, next(hold, begun), at)
+      }
+      // That permits come and go is no change of interest.
+      const [to] = begun
+      const isSame = wasShared || sight.isShared || last?.owner === to?.owner
+      if (last && to && !isSame && !(ended.includes(last) && last.isOverdue)) this.#change(name, last, to, at)
       // A name that is free for long is dropped, so that a name for each job does not fill the memory.
-      if (!sight.holder && sight.waiters.length === 0 && at - (sight.holds[0]?.seen ?? 0) > LINGER)
+      if (sight.holders.length === 0 && sight.waiters.length === 0 && at - sight.seen > LINGER)
         this.#sights.delete(name)
     }
   }
 
-  #holds(): Map<string, Hold> {
-    const holds = new Map<string, Hold>()
-    for (const { name, hold } of this.#sights.values()) if (hold) holds.set(name, hold)
-    return holds
+  #change(name: string, from: Hold, to: Hold | undefined, at: number): void {
+    this.#changes.add({ name, from: from.owner, to: to?.owner ?? '', isTakeover: from.isOverdue, at })
   }
 
   #forget(): void {
@@ -182,4 +184,9 @@ export class Survey {
     this.#kinds = new Kinds()
     this.#since = 0
   }
+}
+
+/** The lease that has a slot of this one now. */
+function next({ slots }: Hold, begun: readonly Hold[]): Hold | undefined {
+  return begun.find(hold => hold.slots.some(slot => slots.includes(slot)))
 }

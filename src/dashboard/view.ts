@@ -1,5 +1,7 @@
-import { partOf, SEPARATOR, titleOf } from '../contract/reserved.ts'
+import { slotsText, useOf } from '../contract/record.ts'
+import { titleOf } from '../contract/reserved.ts'
 import type { Change } from './changes.ts'
+import type { Hold } from './hold.ts'
 import type { Sight } from './sight.ts'
 import type { Sign } from './signs.ts'
 import type { Look } from './survey.ts'
@@ -35,29 +37,38 @@ function recent(changes: readonly Change[]): readonly Change[] {
 /** The page of one name, from the last look: it does not ask the store. */
 export function detail(name: string, look: Look | undefined): Record<string, unknown> {
   const sight = look?.sights.get(name)
-  const slots = [...(look?.sights.values() ?? [])].filter(each => each.name.startsWith(name + SEPARATOR))
+  const seen = sight ? [...sight.holds, ...sight.past] : []
   return {
     name,
     signs: (look?.signs.get(name) ?? []).map(({ text }) => text),
-    holders: sight?.holds.map(({ owner, token, since, seen }) => ({ owner, token, from: since, to: seen })) ?? [],
+    holders: sight?.isShared ? sight.holds.map(held) : [],
+    seen: seen.map(({ owner, token, since, seen: to }) => ({ owner, token, from: since, to })),
     waiters: sight?.waiters ?? [],
-    slots: slots.map(slot => ({ title: partOf(slot.name).part, owner: slot.holder?.owner ?? null })),
   }
 }
 
-function row({ name, holder, hold, waiters }: Sight, signs: readonly Sign[], at: number): Record<string, unknown> {
-  const oldest = Math.min(...waiters.map(({ since }) => since))
+/** One of several holders. */
+function held({ owner, token, slots, note, remaining, age, isSinceGrant }: Hold): Record<string, unknown> {
+  return { title: slotsText(slots), owner, token, note, remaining, held: age, isSinceGrant }
+}
+
+/** A shared name is one row: how much of it is held, since when, and what is left of the first lease to end. */
+function row(sight: Sight, signs: readonly Sign[], at: number): Record<string, unknown> {
+  const { name, holders, holds, waiters, isShared } = sight
+  const waitsSince = Math.min(...waiters.map(({ since }) => since))
+  const [oldest] = holds.toSorted((a, b) => a.since - b.since)
   return {
     name,
     title: titleOf(name),
-    owner: holder?.owner ?? null,
-    token: holder?.token?.toString() ?? null,
-    note: holder?.note ?? '',
-    remaining: holder?.remaining ?? null,
-    held: hold?.age ?? null,
-    isSinceGrant: hold?.isSinceGrant ?? false,
+    owner: isShared ? useOf(holders) : (holders[0]?.owner ?? null),
+    owners: isShared ? holders.map(({ owner }) => owner) : [],
+    token: isShared ? null : (oldest?.token ?? null),
+    note: isShared ? '' : (oldest?.note ?? ''),
+    remaining: oldest ? Math.min(...holds.map(({ remaining }) => remaining)) : null,
+    held: oldest?.age ?? null,
+    isSinceGrant: oldest?.isSinceGrant ?? false,
     signs: signs.map(({ text }) => text),
     waiters: waiters.length,
-    waited: waiters.length > 0 ? at - oldest : null,
+    waited: waiters.length > 0 ? at - waitsSince : null,
   }
 }

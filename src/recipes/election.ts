@@ -126,7 +126,7 @@ export class StoreElection implements Election {
   }
 
   async leader(): Promise<LeaseRecord | undefined> {
-    return (await this.#host.locks.inspect(this.name)).holder
+    return (await this.#host.locks.inspect(this.name)).holders[0]
   }
 
   observe(options: ObserveOptions = {}): AsyncIterable<LeaseRecord | undefined> {

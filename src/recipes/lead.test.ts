@@ -17,7 +17,7 @@ test('leads while the body runs, and releases the name when it is left', async (
       (async () => {
         for await (const term of locks.lead('a')) {
           token = term.token
-          await locks.inspect('a').then(({ holder }) => expect(holder?.token).toBe(token))
+          await locks.inspect('a').then(({ holders: [holder] }) => expect(holder?.token).toBe(token))
           if (leave === 'return') return
           if (leave === 'throw') throw new Error('the body failed')
           break
@@ -27,7 +27,7 @@ test('leads while the body runs, and releases the name when it is left', async (
     await locks.advance(0)
     expect(loop).toMatchObject({ settled: true, error: leave === 'throw' ? { message: 'the body failed' } : undefined })
     expect(token).toBeGreaterThan(0n)
-    expect((await locks.inspect('a')).holder).toBeUndefined()
+    expect((await locks.inspect('a')).holders[0]).toBeUndefined()
     await locks.close()
   }
 })
@@ -146,7 +146,7 @@ test('return() during the wait ends it and leaves nothing behind', async () => {
   }
   await rival.release()
   await clock.advance(0)
-  expect((await locks.inspect('a')).holder).toBeUndefined()
+  expect((await locks.inspect('a')).holders[0]).toBeUndefined()
   expect(clock.pending).toBe(0)
 })
 

@@ -37,11 +37,12 @@ async function* changes(
   for (; !stop.aborted; await sleep(host, every, stop)) {
     const seen = await inspectOnce(host, name, stop)
     if (!seen || stop.aborted) continue
-    const token = seen.holder?.token
+    const [holder] = seen.holders
+    const token = holder?.token
     // A server that lags behind or has lost data may still show an earlier leader.
     if (token !== undefined && token < highest) continue
-    if (last !== null && token === last?.token && seen.holder?.note === last?.note) continue
-    last = seen.holder
+    if (last !== null && token === last?.token && holder?.note === last?.note) continue
+    last = holder
     highest = token ?? highest
     yield last
   }

@@ -40,7 +40,7 @@ describe.each([
     const lease = await locks.acquire('a', { ttl: 1_000 })
     await locks.advance(60_000)
     lease.assertHeld()
-    expect(await locks.inspect('a')).toMatchObject({ holder: { token: lease.token } })
+    expect(await locks.inspect('a')).toMatchObject({ holders: [{ token: lease.token }] })
     await lease.release()
   })
 
@@ -95,6 +95,15 @@ describe.each([
     expect(await locks.tryAcquire('a')).toBeDefined()
   })
 
+  test('lose ends the oldest permit of a name, and leaves the others', async () => {
+    const semaphore = locks.semaphore('a', { limit: 3 })
+    const [first, second] = [await semaphore.acquire({ permits: 2 }), await semaphore.acquire()]
+    await locks.lose('a')
+    expect(first.signal.reason).toMatchObject({ code: 'LEASE_LOST', message: expect.stringContaining('permit') })
+    second.assertHeld()
+    expect(await semaphore.tryAcquire({ permits: 2 })).toMatchObject({ slots: [0, 1] })
+  })
+
   test('lose works while the store fails, and during a renewal', async () => {
     const lease = await locks.acquire('a')
     const restoreStore = locks.failStore()
@@ -104,7 +113,7 @@ describe.each([
     expect(extension.settled).toBe(true)
     await expect(locks.inspect('a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     restoreStore()
-    expect((await locks.inspect('a')).holder).toBeUndefined()
+    expect((await locks.inspect('a')).holders[0]).toBeUndefined()
   })
 
   test('fails, and is restored', async () => {

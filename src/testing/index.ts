@@ -45,8 +45,8 @@ export interface TestLocks extends Locks {
   /** Acquires `name` as another process, and renews it until that lease is released. Rejects if the name is busy. */
   holdAsOther(name: string, options?: LeaseOptions): Promise<Lease>
   /**
-   * Ends the lease that these locks hold on `name` at the store, and notifies its holder. Of a permit it ends one slot.
-   * Rejects if they hold none.
+   * Ends the lease that these locks hold on `name` at the store, and notifies its holder. Of several permits it ends the
+   * oldest. Rejects if they hold none.
    */
   lose(name: string): Promise<void>
   /**
@@ -92,7 +92,9 @@ class StagedLocks extends StoreLocks implements TestLocks {
   async holdAsOther(name: string, options: LeaseOptions = {}): Promise<Lease> {
     const lease = await this.other.tryAcquire(name, options)
     if (lease) return lease
-    const { holder } = await this.other.inspect(name)
+    const {
+      holders: [holder],
+    } = await this.other.inspect(name)
     const why = holder ? `held by ${holder.owner}: release it first` : 'free, but others wait for it: end their waits'
     const message = `${JSON.stringify(name)} is ${why}`
     throw new LeaseError('INVALID_ARGUMENT', message, { lease: name, holder })
@@ -127,19 +129,12 @@ class StagedLocks extends StoreLocks implements TestLocks {
 class StagedStore implements Store {
   readonly kind = 'test'
   readonly guarantees: Guarantees
-  acquireSome?: NonNullable<Store['acquireSome']>
   readonly #server: Store
   #error: Error | undefined
 
   constructor(server: Store) {
     this.#server = server
     this.guarantees = server.guarantees
-    const acquireSome = server.acquireSome?.bind(server)
-    if (acquireSome)
-      this.acquireSome = async (...request) => {
-        this.#reached()
-        return acquireSome(...request)
-      }
   }
 
   fail(error: Error): () => void {

@@ -5,7 +5,7 @@ const ENVIRONMENT: Section = {
   rows: [
     ['HOLDFAST_NAME', 'NAME'],
     ['HOLDFAST_TOKEN', 'The fencing token, a decimal number. Each grant of the name, or of the slot, has a higher one'],
-    ['HOLDFAST_SLOT', 'With --limit or --writer: the lowest slot that is held, from 0; with --reader: from 1'],
+    ['HOLDFAST_SLOT', 'With --limit or --reader: the slot that is held, from 0'],
     ['HOLDFAST_TOKENS', 'The token of each name or slot that is held, as JSON: {"NAME":"33"}'],
     ['HOLDFAST_OWNER', 'The owner of the lease'],
     ['HOLDFAST_STORE', 'The URL of the store, with its password'],
@@ -90,7 +90,7 @@ export const RUN: CommandHelp = {
       values: '1 to 16, the same everywhere',
       default: '1',
     },
-    { flags: '--reader', text: 'Holds NAME as one of up to 16 readers', default: 'off' },
+    { flags: '--reader', text: 'Holds NAME as one of any number of readers', default: 'off' },
     { flags: '--writer', text: 'Holds NAME as its only writer', default: 'off' },
     {
       flags: '--wait DURATION',

@@ -42,10 +42,10 @@ export const TOP: CommandHelp = {
       title: 'Keys',
       rows: [
         ['Up, Down, PgUp, PgDn', 'Choose a name; also k, j, Home and End'],
-        ['Enter', 'Opens the name: holder, queue, slots, nodes, past holders'],
+        ['Enter', 'Opens the name: holders, queue, nodes, past holders'],
         ['Esc', 'Goes back, and shows all names again'],
         ['/', 'Shows the names with a text in their name, owner or note'],
-        ['b', 'Breaks the lease, after its name was typed'],
+        ['b', 'Breaks the lease, after its name was typed; of a shared name also its slot, or all'],
         ['p', 'Pauses the screen'],
         ['q', 'Quits; also Ctrl-C'],
       ],
@@ -56,11 +56,11 @@ export const TOP: CommandHelp = {
 export const INSPECT: CommandHelp = {
   usage: 'inspect NAME [options]',
   entry: 'inspect NAME',
-  summary: 'Shows holder, token, note and waiters of a name',
+  summary: 'Shows holders, token, note and waiters of a name',
   text: [
-    'Shows the holder of NAME, its token, its note, the time left, and the waiters. Of a shared name it also shows the slots and the gate, with --json as slots.',
+    'Shows the holder of NAME, its token, its note, the time left, and the waiters. Of a shared name it shows all holders with their slots.',
   ],
-  examples: [['holdfast inspect nightly'], [`holdfast inspect nightly --json | jq -r '.holder.token'`]],
+  examples: [['holdfast inspect nightly'], [`holdfast inspect nightly --json | jq -r '.holders[].token'`]],
   options: [],
   exitCodes: [
     ['0', 'NAME is held'],
@@ -74,6 +74,7 @@ export const BREAK: CommandHelp = {
   summary: 'Takes the lease from its holder',
   text: [
     "Takes the lease from its holder and prints a token that is higher than the holder's. With --token it takes the lease only from the holder that you saw: if another holds NAME by now, nothing changes.",
+    'If NAME is shared, say which lease: --slot, --token or --all.',
     'The holder is notified at its next renewal, at most a third of its ttl later. Until then it may go on working. A resource that checks tokens refuses it once it has seen the printed token or the token of the next holder.',
   ],
   examples: [
@@ -92,12 +93,11 @@ export const BREAK: CommandHelp = {
     {
       flags: '--slot N',
       text: 'Breaks one slot of a shared name',
-      values: '0 to 16',
-      default: 'NAME, if it has no other slots',
+      values: 'as inspect shows it',
+      default: 'none',
     },
-    { flags: '--all', text: 'Breaks all slots of a shared name', default: 'off' },
+    { flags: '--all', text: 'Breaks all leases of a shared name', default: 'off' },
     { flags: '--marker', text: 'Breaks the marker of --skip-if-ran-since', default: 'off' },
-    { flags: '--gate', text: 'Breaks the gate that calls pass; nobody loses a slot', default: 'off' },
   ],
   exitCodes: [
     ['0', 'The lease was taken'],

@@ -1,3 +1,4 @@
+import { LARGEST_LIMIT } from '../../contract/store.ts'
 import { EXIT, Usage } from '../failure.ts'
 import { duration, HOLD, type HoldOptions, parseHold } from './hold-options.ts'
 import { METRICS_OPTIONS, type MetricsOptions, metricsOptions } from './metrics-options.ts'
@@ -69,8 +70,8 @@ function sharing({ also, limit, reader, writer }: SharingValues): Sharing | unde
   if (second !== undefined) throw new Usage(`${first} and ${second} exclude each other`)
   if (reader || writer) return reader ? 'reader' : 'writer'
   if (limit === undefined) return undefined
-  if (/^\d{1,2}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= 16) return { limit: Number(limit) }
-  throw new Usage(`--limit ${limit} is not possible: expected a number from 1 to 16`)
+  if (/^\d{1,10}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= LARGEST_LIMIT) return { limit: Number(limit) }
+  throw new Usage(`--limit ${limit} is not possible: expected a number from 1 to ${LARGEST_LIMIT}`)
 }
 
 function exitCode(text: string | undefined): number | undefined {

@@ -1,66 +1,62 @@
-import { gateName, isSlotOf, slotName, titleOf } from '../../contract/reserved.ts'
+import { isShared, slotsText } from '../../contract/record.ts'
+import { titleOf } from '../../contract/reserved.ts'
+import { LARGEST_LIMIT } from '../../contract/store.ts'
 import type { LeaseRecord, Locks } from '../../index.ts'
 import { seeHelp } from '../arguments.ts'
 import { EXIT, Usage } from '../failure.ts'
 import { isMarker, markerOf } from '../run-marker.ts'
-import { partsOf } from './by-slot.ts'
 import { query } from './query.ts'
 
 const flag = { type: 'boolean' } as const
 const text = { type: 'string' } as const
-const OPTIONS = { slot: text, token: text, gate: flag, all: flag, marker: flag } as const
+const OPTIONS = { slot: text, token: text, all: flag, marker: flag } as const
 
 /** `holdfast break`: takes a lease from its holder. Returns 1 if the name was free, 75 if another token holds it. */
 export function breakLease(args: readonly string[]): Promise<number> {
   const answer: Parameters<typeof query>[3] = async ({ argument, locks, output, values }) => {
     const token = tokenOf(values)
-    const names = await namesToBreak(argument, values, locks)
-    const what = names.length === 1 ? (names[0] ?? '') : argument
-    const wasMarker = await isMarker(locks, what)
-    const broken: Broken[] = []
-    const report = (holder?: LeaseRecord): void => {
-      const leases = values.all ? { leases: broken } : {}
-      const result = { name: what, broken: broken.length > 0, token: broken.at(-1)?.token, holder, ...leases }
-      output.print(result, holder ? keptBy(holder, token) : textOf(what, broken, wasMarker))
-    }
-    try {
-      for (const name of names) {
-        const higher = await locks.break(name, { token })
-        if (higher !== undefined) broken.push({ name, token: higher })
-      }
-    } catch (error) {
-      if (broken.length > 0) report()
-      throw error
-    }
-    const { holder } = token !== undefined && broken.length === 0 ? await locks.inspect(what) : {}
-    report(holder)
-    if (broken.length > 0) return 0
-    return holder ? EXIT.busy : EXIT.free
+    const slot = slotOf(values)
+    const name = values.marker ? markerOf(argument) : argument
+    const wasMarker = await isMarker(locks, name)
+    const isMeant = values.all || slot !== undefined || token !== undefined
+    // If others begin to share the name meanwhile, at most one of them is ended.
+    const only = isMeant ? slot : await aloneIn(locks, name)
+    const higher = await locks.break(name, { slot: only, token })
+    const broken = higher !== undefined
+    const state = broken || token === undefined ? { holders: [] } : await locks.inspect(name)
+    const holders = state.holders.filter(({ slots = [0] }) => slot === undefined || slots.includes(slot))
+    const title = slot === undefined ? titleOf(name) : `slot ${slot} of ${titleOf(name)}`
+    const told = broken ? brokenText(title, higher, wasMarker) : keptText(title, token, holders)
+    output.print({ name, broken, token: higher, holders }, told)
+    if (broken) return 0
+    return holders.length > 0 ? EXIT.busy : EXIT.free
   }
   return query('break', 'NAME', args, answer, OPTIONS)
 }
 
-interface Broken {
-  readonly name: string
-  readonly token: bigint
+/** The slot of a name that nobody shares. Of a shared name, the caller must say which is meant. */
+async function aloneIn(locks: Locks, name: string): Promise<number> {
+  const { holders } = await locks.inspect(name)
+  if (!isShared(holders)) return 0
+  const slots = holders.flatMap(holder => holder.slots ?? [0]).sort((a, b) => a - b)
+  throw new Usage(`${name} is shared, and held in ${slotsText(slots)}: add --slot N or --all; ${seeHelp('break')}`)
 }
 
-function textOf(what: string, broken: readonly Broken[], wasMarker: boolean): string {
-  if (broken.length === 0) return `${titleOf(what)} was free`
-  if (wasMarker) return `${titleOf(what)} is removed: the next run with --skip-if-ran-since is not skipped`
-  const lines = broken.map(
-    ({ name, token }) => `${titleOf(name)} is free. Token ${token} is higher than that of its old holder.`,
-  )
-  return [
-    ...lines,
+function brokenText(title: string, token: bigint, wasMarker: boolean): string {
+  if (wasMarker) return `${title} is removed: the next run with --skip-if-ran-since is not skipped`
+  return (
+    `${title} is free. Token ${token} is higher than that of its old holder.\n` +
     'The old holder is notified at its next renewal and may work until then. A resource that checks tokens refuses it ' +
-      'once it has seen a higher token.',
-  ].join('\n')
+    'once it has seen a higher token.'
+  )
 }
 
-/** Another lease than the one that was meant. */
-function keptBy({ name, owner, token }: LeaseRecord, meant: bigint | undefined): string {
-  return `${titleOf(name)} was not broken: token ${meant} no longer holds it. ${owner} holds it now, with token ${token}`
+/** Another lease than the one that was meant, or none. */
+function keptText(title: string, meant: bigint | undefined, holders: readonly LeaseRecord[]): string {
+  const [holder, ...others] = holders
+  if (!holder) return `${title} was free`
+  const more = others.length > 0 ? `, and ${others.length} others hold it too` : ''
+  return `${title} was not broken: token ${meant} no longer holds it. ${holder.owner} holds it now, with token ${holder.token}${more}`
 }
 
 function tokenOf({ token, all }: Readonly<Record<string, unknown>>): bigint | undefined {
@@ -70,24 +66,10 @@ function tokenOf({ token, all }: Readonly<Record<string, unknown>>): bigint | un
   throw new Usage(`--token ${token} is not a token: expected a number, as holdfast inspect shows it`)
 }
 
-/** The leases that are meant. Of a name with slots, the caller must say which. */
-async function namesToBreak(
-  name: string,
-  { slot, gate, all, marker }: Readonly<Record<string, unknown>>,
-  locks: Locks,
-): Promise<string[]> {
-  if ([slot, gate, all, marker].filter(each => each !== undefined).length > 1)
-    throw new Usage('--slot, --gate, --all and --marker exclude each other')
-  if (gate) return [gateName(name)]
-  if (marker) return [markerOf(name)]
-  if (typeof slot === 'string') {
-    if (/^\d{1,2}$/.test(slot) && Number(slot) <= 16) return [slotName(name, Number(slot))]
-    throw new Usage(`--slot ${slot} is not a slot: expected a number from 0 to 16`)
-  }
-  const records = await partsOf(locks, name)
-  const parts = [...new Set(records.map(record => record.name))].filter(part => isSlotOf(part, name))
-  if (all) return [name, ...parts]
-  if (parts.length > 0)
-    throw new Usage(`${name} is shared by several holders: add --slot N or --all; ${seeHelp('break')}`)
-  return [name]
+function slotOf({ slot, all, marker }: Readonly<Record<string, unknown>>): number | undefined {
+  if ([slot, all, marker].filter(each => each !== undefined).length > 1)
+    throw new Usage('--slot, --all and --marker exclude each other')
+  if (typeof slot !== 'string') return undefined
+  if (/^\d{1,10}$/.test(slot) && Number(slot) < LARGEST_LIMIT) return Number(slot)
+  throw new Usage(`--slot ${slot} is not a slot: expected a number from 0, as holdfast inspect shows it`)
 }

@@ -1,45 +1,47 @@
-import { gateName, isSlotOf, partOf } from '../../contract/reserved.ts'
+import { isShared, slotsText, useOf } from '../../contract/record.ts'
 import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
 import { paint, printable } from '../output.ts'
-import { bySlot, partsOf } from './by-slot.ts'
 import { query } from './query.ts'
 
-/** `holdfast inspect`: shows one name, with its slots and its gate if it is shared. Returns 1 if nothing of it is held. */
+/** `holdfast inspect`: shows one name, with all of its holders and waiters. Returns 1 if nobody holds it. */
 export function inspect(args: readonly string[]): Promise<number> {
   return query('inspect', 'NAME', args, async ({ argument, locks, output }) => {
     const state = await locks.inspect(argument)
-    const parts = await partsOf(locks, argument)
-    const slots = bySlot(parts.filter(part => part.name === gateName(argument) || isSlotOf(part.name, argument)))
-    const { name, holder, waiters, nodes = [] } = state
-    const facts: [string, string][] = holder
-      ? [
-          [slots.length > 0 ? 'slot 0' : 'held by', holder.owner],
-          ['token', `${holder.token}`],
-          ['remaining', `${formatDuration(holder.remaining)}, unless renewed`],
-          ...(holder.note ? [['note', holder.note] as [string, string]] : []),
-        ]
-      : []
-    const lines = [
-      `${paint('bold', name)}${holder || slots.length > 0 ? '' : ' is free'}`,
-      ...[
-        ...facts.map(([fact, value]) => `  ${fact.padEnd(9)}  ${value}`),
-        ...waiters.map(
-          (waiter, i) => `  ${`waiting ${i + 1}`.padEnd(9)}  ${waiter.owner}${waiter.note && `  ${waiter.note}`}`,
-        ),
-        ...slots.map(partLine),
-        ...nodes.map(node => `  node       ${node.name} ${node.state}${node.reason ? `: ${node.reason}` : ''}`),
-      ].map(printable),
+    const { name, holders, waiters, nodes = [] } = state
+    const [holder] = holders
+    const facts = isShared(holders) ? holders.map(slotFact) : holder ? factsOf(holder) : []
+    const all: [string, string][] = [
+      ...facts,
+      ...waiters.map(({ owner, note, units = 1 }, i): [string, string] => [
+        `waiting ${i + 1}`,
+        `${owner}${units > 1 ? `, for ${units} slots` : ''}${note && `  ${note}`}`,
+      ]),
+      ...nodes.map((node): [string, string] => [
+        'node',
+        `${node.name} ${node.state}${node.reason ? `: ${node.reason}` : ''}`,
+      ]),
     ]
-    output.print(slots.length > 0 ? { ...state, slots } : state, lines.join('\n'))
-    return holder || slots.length > 0 ? 0 : EXIT.free
+    const width = Math.max(9, ...all.slice(0, 100).map(([fact]) => fact.length))
+    const lines = all.map(([fact, value]) => printable(`  ${fact.padEnd(width)}  ${value}`))
+    const what = isShared(holders) ? `, held: ${useOf(holders)}` : holder ? '' : ' is free'
+    output.print(state, [`${paint('bold', name)}${what}`, ...lines].join('\n'))
+    return holder ? 0 : EXIT.free
   })
 }
 
-/** Of a slot of the name, or of the gate that calls pass. */
-function partLine({ name, state, owner, remaining, position = 0 }: LeaseRecord): string {
-  const title = partOf(name).part.padEnd(9)
-  if (state === 'waiting') return `  ${title}  waiting ${position + 1}: ${owner}`
-  return `  ${title}  ${owner}, ${formatDuration(remaining)} unless renewed`
+function factsOf({ owner, token, remaining, note }: LeaseRecord): [string, string][] {
+  return [
+    ['held by', owner],
+    ['token', `${token}`],
+    ['remaining', `${formatDuration(remaining)}, unless renewed`],
+    ...(note ? [['note', note] as [string, string]] : []),
+  ]
+}
+
+/** One of the holders of a shared name. */
+function slotFact({ slots, owner, token, remaining, note }: LeaseRecord): [string, string] {
+  const value = `${owner}, ${formatDuration(remaining)} unless renewed, token ${token}`
+  return [slotsText(slots), `${value}${note && `  ${note}`}`]
 }

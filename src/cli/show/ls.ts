@@ -1,14 +1,14 @@
-import { partOf, titleOf } from '../../contract/reserved.ts'
+import { isShared, slotsText, useOf } from '../../contract/record.ts'
+import { titleOf } from '../../contract/reserved.ts'
 import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
-import { bySlot } from './by-slot.ts'
 import { query } from './query.ts'
 import { table } from './table.ts'
 import { watch } from './watch.ts'
 
 const TITLES = ['NAME', 'STATE', 'OWNER', 'TOKEN', 'REMAINING', 'NOTE']
 
-/** `holdfast ls`: lists each holder, followed by its waiters in queue order. The slots of a shared name are together. */
+/** `holdfast ls`: lists each name with its holder, or with the holders that share it, followed by its waiters in order. */
 export function ls(args: readonly string[]): Promise<number> {
   const answer: Parameters<typeof query>[3] = async asked => {
     const { argument: prefix, locks, output, values } = asked
@@ -18,21 +18,28 @@ export function ls(args: readonly string[]): Promise<number> {
     }
     const records = await Array.fromAsync(locks.list(prefix))
     const empty = prefix ? `no name that begins with ${prefix} is held` : 'no name is held'
-    const rows = [...Map.groupBy(records, ({ name }) => partOf(name).name).values()].flatMap(bySlot).map(row)
+    const rows = [...Map.groupBy(records, ({ name }) => name).values()].flatMap(rowsOf)
     output.print(records, rows.length > 0 ? table(TITLES, rows) : empty)
     return 0
   }
   return query('ls', 'PREFIX', args, answer, { watch: { type: 'boolean' } })
 }
 
-function row({ name, state, owner, token, remaining, note, position = 0 }: LeaseRecord): string[] {
-  if (state === 'held') return [titleOf(name), 'held', owner, `${token}`, formatDuration(remaining), note]
-  return [
-    `  ${titleOf(name)}`,
-    position === 0 ? 'next' : `waiting ${position + 1}`,
-    owner,
-    '',
-    formatDuration(remaining),
-    note,
-  ]
+/** Of one name. */
+function rowsOf(records: readonly LeaseRecord[]): string[][] {
+  const holders = records.filter(({ state }) => state === 'held')
+  const waiters = records.filter(({ state }) => state === 'waiting').map(waiterRow)
+  const title = titleOf(records[0]?.name ?? '')
+  if (!isShared(holders)) return [...holders.map(holder => holderRow(title, holder)), ...waiters]
+  const slots = holders.map(holder => holderRow(`  ${slotsText(holder.slots)}`, holder))
+  return [[title, useOf(holders), '', '', '', ''], ...slots, ...waiters]
+}
+
+function holderRow(title: string, { owner, token, remaining, note }: LeaseRecord): string[] {
+  return [title, 'held', owner, `${token}`, formatDuration(remaining), note]
+}
+
+function waiterRow({ name, owner, remaining, note, position = 0, units = 1 }: LeaseRecord): string[] {
+  const place = `${position === 0 ? 'next' : `waiting ${position + 1}`}${units > 1 ? `, for ${units} slots` : ''}`
+  return [`  ${titleOf(name)}`, place, owner, '', formatDuration(remaining), note]
 }

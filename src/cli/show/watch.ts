@@ -1,5 +1,7 @@
 import { once } from 'node:events'
+import { slotsText } from '../../contract/record.ts'
 import { titleOf } from '../../contract/reserved.ts'
+import type { Hold } from '../../dashboard/hold.ts'
 import type { Sight } from '../../dashboard/sight.ts'
 import { type Look, Survey } from '../../dashboard/survey.ts'
 import { mask, printable, stringify } from '../output.ts'
@@ -9,7 +11,8 @@ import type { Query } from './query.ts'
 
 /** What was seen of a name before. */
 interface Known {
-  readonly token: string | undefined
+  /** By token. */
+  readonly holds: ReadonlyMap<string, Hold>
   readonly waiters: number
 }
 
@@ -17,11 +20,14 @@ interface Known {
 interface Change {
   /** Milliseconds since 1970, when it was seen. */
   readonly at: number
-  readonly event: 'held' | 'free' | 'waiting'
+  /** `ended`: one of several holders no longer holds it. */
+  readonly event: 'held' | 'ended' | 'free' | 'waiting'
   readonly name: string
   readonly owner?: string
   readonly token?: string
   readonly note?: string
+  /** Of a shared name. */
+  readonly slots?: readonly number[]
   readonly waiters: number
 }
 
@@ -62,35 +68,33 @@ function changes({ at, sights }: Look, known: Map<string, Known>): Change[] {
   const found: Change[] = []
   for (const name of known.keys()) if (!sights.has(name)) known.delete(name)
   for (const [name, sight] of sights) {
-    const before = known.get(name) ?? { token: undefined, waiters: 0 }
-    const change = changeOf(at, sight, before)
-    if (change) found.push(change)
-    known.set(name, { token: tokenOf(sight), waiters: sight.waiters.length })
+    const before = known.get(name) ?? { holds: new Map(), waiters: 0 }
+    found.push(...changesOf(at, sight, before))
+    const holds = new Map(sight.holds.map(hold => [hold.token, hold]))
+    known.set(name, { holds, waiters: sight.waiters.length })
   }
   return found
 }
 
-function changeOf(at: number, sight: Sight, before: Known): Change | undefined {
-  const {
-    name,
-    holder,
-    waiters: { length: waiters },
-  } = sight
-  const token = tokenOf(sight)
-  if (holder && token !== undefined && token !== before.token)
-    return { at, event: 'held', name, owner: holder.owner, token, note: holder.note, waiters }
-  if (token === undefined && before.token !== undefined) return { at, event: 'free', name, waiters }
-  if (waiters !== before.waiters) return { at, event: 'waiting', name, waiters }
-  return undefined
-}
-
-function tokenOf({ holder }: Sight): string | undefined {
-  return holder && `${holder.token ?? ''}`
+function changesOf(at: number, { name, holds, waiters: { length: waiters } }: Sight, before: Known): Change[] {
+  if (holds.length === 0 && before.holds.size > 0) return [{ at, event: 'free', name, waiters }]
+  const changeOf = (event: 'held' | 'ended', { owner, token, note, limit, slots }: Hold): Change => {
+    return { at, event, name, owner, token, note, ...(limit > 1 && { slots }), waiters }
+  }
+  const now = new Set(holds.map(({ token }) => token))
+  const changes = [
+    ...[...before.holds.values()]
+      .filter(({ limit, token }) => limit > 1 && !now.has(token))
+      .map(hold => changeOf('ended', hold)),
+    ...holds.filter(({ token }) => !before.holds.has(token)).map(hold => changeOf('held', hold)),
+  ]
+  return changes.length === 0 && waiters !== before.waiters ? [{ at, event: 'waiting', name, waiters }] : changes
 }
 
 function print(change: Change, isJson: boolean): void {
-  const { at, event, name, owner, token, note, waiters } = change
-  const facts = event === 'held' ? [owner, token, ...(note ? [note] : [])] : event === 'waiting' ? [`${waiters}`] : []
+  const { at, event, name, owner, token, note, slots, waiters } = change
+  const lease = [owner, token, ...(slots ? [slotsText(slots)] : []), ...(note ? [note] : [])]
+  const facts = event === 'waiting' ? [`${waiters}`] : event === 'free' ? [] : lease
   const text = [new Date(at).toISOString(), event.padEnd(7), titleOf(name), ...facts]
     .map(each => printable(each ?? ''))
     .join('  ')

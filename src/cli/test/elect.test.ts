@@ -17,7 +17,7 @@ test('one instance runs; after SIGTERM it ends before the next leads with a high
   const two = candidate('--note', 'two')
   await two.reports('waiting')
   expect(JSON.parse((await holdfast(['inspect', 'service', '--json'])).out)).toMatchObject({
-    holder: { note: 'one' },
+    holders: [{ note: 'one' }],
     waiters: [{ note: 'two' }],
   })
   one.kill('SIGTERM')

@@ -109,15 +109,16 @@ describe('holdfast ls', () => {
     expect(lines).toHaveLength(4)
   })
 
-  test('shows the slots of a shared name together', async () => {
+  test('shows a shared name once, with its holders below', async () => {
     await holding('backup', '--limit', '2', '--owner', 'alice')
     await holding('backup', '--limit', '2', '--owner', 'bob')
     await holding('backup/other', '--owner', 'carol')
     const { out } = await holdfast(['ls'])
     const [, ...lines] = out.trimEnd().split('\n')
     expect(lines.map(line => line.split(/ {2,}/).slice(0, 3))).toEqual([
-      ['backup', 'held', 'alice'],
-      ['backup (slot 1)', 'held', 'bob'],
+      ['backup', '2 of 2'],
+      ['', 'slot 0', 'held'],
+      ['', 'slot 1', 'held'],
       ['backup/other', 'held', 'carol'],
     ])
   })
@@ -160,10 +161,10 @@ describe('holdfast inspect', () => {
     const json = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out)
     expect(json).toMatchObject({
       name: 'nightly',
-      holder: { owner: 'alice', state: 'held' },
+      holders: [{ owner: 'alice', state: 'held' }],
       waiters: [{ owner: 'bob', position: 0 }],
     })
-    expect(json.holder.token).toMatch(/^\d+$/)
+    expect(json.holders[0].token).toMatch(/^\d+$/)
   })
 
   test('ends with 1 when the name is free', async () => {
@@ -179,7 +180,7 @@ describe('holdfast inspect', () => {
 describe('holdfast break', () => {
   test('prints a token above that of the old holder and below that of the next', async () => {
     const holder = await holding('nightly', '--ttl', '2s')
-    const before = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out).holder.token
+    const before = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out).holders[0].token
     const { code, out } = await holdfast(['break', 'nightly', '--json'])
     expect(code).toBe(0)
     const { name, broken, token } = JSON.parse(out)
@@ -192,7 +193,7 @@ describe('holdfast break', () => {
 
   test('--token: takes the lease only from the holder that was seen, else says who holds it and ends with 75', async () => {
     const first = await holding('nightly', '--owner', 'alice')
-    const seen: string = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out).holder.token
+    const seen: string = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out).holders[0].token
     first.kill('SIGTERM')
     await first.ended
     expect(await holdfast(['break', 'nightly', '--token', seen])).toMatchObject({
@@ -200,11 +201,11 @@ describe('holdfast break', () => {
       out: 'nightly was free\n',
     })
     await holding('nightly', '--owner', 'bob')
-    const { token } = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out).holder
+    const { token } = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out).holders[0]
     const text = `nightly was not broken: token ${seen} no longer holds it. bob holds it now, with token ${token}\n`
     expect(await holdfast(['break', 'nightly', '--token', seen])).toMatchObject({ code: 75, out: text })
     const json = await holdfast(['break', 'nightly', '--token', seen, '--json'])
-    expect(JSON.parse(json.out)).toMatchObject({ broken: false, holder: { owner: 'bob', token } })
+    expect(JSON.parse(json.out)).toMatchObject({ broken: false, holders: [{ owner: 'bob', token }] })
     expect(await holdfast(['break', 'nightly', '--token', token])).toMatchObject({ code: 0 })
     expect(await holdfast(['inspect', 'nightly'])).toMatchObject({ code: 1 })
   })

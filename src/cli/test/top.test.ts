@@ -83,8 +83,8 @@ test('a lease is broken only after its name was typed', async () => {
   next.assertHeld()
   await tmux.shows('carol')
   await tmux.press('b', 'nightly', 'Enter')
-  await tmux.shows('nightly is free. Its next token is above')
-  expect((await ours('alice').inspect('nightly')).holder).toBeUndefined()
+  await tmux.shows('nightly was taken from its holder. Its next token is above')
+  expect((await ours('alice').inspect('nightly')).holders[0]).toBeUndefined()
 })
 
 test('a name longer than the screen is wide can be read, pasted and broken; what is pasted presses no keys', async () => {
@@ -102,7 +102,7 @@ test('a name longer than the screen is wide can be read, pasted and broken; what
   await paste(`${name}\n`)
   expect(await tmux.shows('long-end_')).toContain('Name: …')
   await tmux.press('Enter')
-  await tmux.shows('is free. Its next token')
+  await tmux.shows('was taken from its holder. Its next token')
 })
 
 test('a filter finds names, owners and notes, and is typed and left by keys', async () => {
@@ -162,7 +162,7 @@ test('names of other scripts keep the columns in line, and what is not printed i
   await tmux.shows('To break x\\u{200d}y, type its name')
   await tmux.call('send-keys', '-l', 'x\\u{200d}y')
   await tmux.press('Enter')
-  await tmux.shows('y is free. Its next token is above')
+  await tmux.shows('y was taken from its holder. Its next token is above')
 })
 
 test('p keeps what is shown, and shows the present again', async () => {

@@ -50,7 +50,10 @@ test('a fence that also checks leases blocks other grants until the transaction 
   const { name, token } = lease
   const other = { name, token }
   await fence.transaction(other, async client => {
-    await until('the lease has run out', async () => lease.remaining === 0 && !(await locks.inspect('guarded')).holder)
+    await until(
+      'the lease has run out',
+      async () => lease.remaining === 0 && !(await locks.inspect('guarded')).holders[0],
+    )
     expect(await locks.tryAcquire('guarded')).toBeUndefined()
     await client.query(INSERT)
   })

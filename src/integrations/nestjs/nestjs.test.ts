@@ -40,7 +40,7 @@ class Invoices {
   }
 
   holder(): Promise<string | undefined> {
-    return this.locks.inspect('report').then(({ holder }) => holder?.owner)
+    return this.locks.inspect('report').then(({ holders: [holder] }) => holder?.owner)
   }
 }
 decorate(
@@ -89,7 +89,7 @@ test.each([
   app = testing.createNestApplication(adapter())
   await app.listen(0, '127.0.0.1')
   expect(await (await fetch(`${await app.getUrl()}/report`)).text()).toBe('route by nest')
-  expect((await other.inspect('route')).holder).toBeUndefined()
+  expect((await other.inspect('route')).holders[0]).toBeUndefined()
 })
 
 test('a method has its lease, its parameters and its object', async () => {

@@ -128,7 +128,7 @@ test('extend renews all; ttl, note and owner are those of each', async () => {
   const { locks, other, clock } = stage()
   const set = await locks.all(['a', 'b']).acquire({ ttl: 1_000, note: 'nightly', owner: 'me' })
   for (const name of ['a', 'b'])
-    expect((await other.inspect(name)).holder).toMatchObject({ note: 'nightly', owner: 'me', remaining: 1_000 })
+    expect((await other.inspect(name)).holders[0]).toMatchObject({ note: 'nightly', owner: 'me', remaining: 1_000 })
   expect(await set.extend(5_000)).toBe(5_000 - 52)
   expect(set.leases.map(({ ttl }) => ttl)).toEqual([5_000, 5_000])
   await other.break('b')

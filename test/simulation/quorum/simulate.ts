@@ -246,7 +246,9 @@ class Run {
     await lease.annotate(`${operation} ${turn}`)
     this.#ledger.counts.notes += 1
     const { locks } = this.#random.pick(this.#processes)
-    const { holder } = await locks.inspect(lease.name)
+    const {
+      holders: [holder],
+    } = await locks.inspect(lease.name)
     if (holder?.note !== `${operation} ${turn}`)
       this.#ledger.fail(`${lease.name}: the note ${turn} was written, and ${holder?.note} is shown`)
   }

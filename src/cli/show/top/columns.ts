@@ -24,7 +24,7 @@ const BAR = 8
 const PLANS = {
   name: { title: 'NAME', least: 12, most: 48, cell: ({ title }) => title },
   holder: { title: 'HOLDER', least: 8, most: 32, cell: ({ held }) => held?.owner ?? 'free' },
-  age: { title: 'HELD', least: 9, most: 9, cell: row => ageOf(row) },
+  age: { title: 'HELD', least: 9, most: 9, cell: ({ held }) => (held ? ageOf(held) : '') },
   left: {
     title: 'LEFT',
     least: 7,
@@ -70,8 +70,8 @@ export function chosenColumns(rows: readonly Row[], width: number): Column[] {
 }
 
 /** How long the name is held. */
-export function ageOf({ held }: Row): string {
-  return held ? `${held.isSinceGrant ? '' : '> '}${span(held.age)}` : ''
+export function ageOf({ isSinceGrant, age }: NonNullable<Row['held']>): string {
+  return `${isSinceGrant ? '' : '> '}${span(age)}`
 }
 
 /** The share of the ttl that is left. */

@@ -138,7 +138,10 @@ function nothing({ filter, look }: State): string {
 function status({ prompt, message, opened, rows, chosen }: State, columns: number): Line[] {
   const lines = (text: string): Line[] => wrapped(printable(text), columns).map(line => [[line, 'warn']])
   if (prompt?.kind === 'break')
-    return lines(`To break ${prompt.title}, type its name. Its holder may work until its next renewal.`)
+    return lines(
+      `To break ${prompt.title}, type its name${prompt.holders.length > 0 ? ' and a slot, or its name and all' : ''}. ` +
+        'Its holder may work until its next renewal.',
+    )
   if (message) return lines(message)
   const row = opened === undefined ? rows[chosen] : undefined
   return [[[row?.troubles.join('. ') ?? '', 'bad']]]

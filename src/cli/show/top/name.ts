@@ -1,7 +1,8 @@
-import { isSlotOf, titleOf } from '../../../contract/reserved.ts'
+import { titleOf } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
 import { printable } from '../../output.ts'
 import { ageOf, bar } from './columns.ts'
+import type { Row } from './rows.ts'
 import type { State, Surroundings } from './state.ts'
 import { type Line, wrapped } from './text.ts'
 
@@ -18,43 +19,52 @@ export function nameLines(
   const name = state.opened ?? ''
   const time = (at: number): string => new Date(at).toTimeString().slice(0, 8)
   if (!row) return [[[titleOf(name), 'bold']], [[unseen(state)]]]
-  const { held, troubles, waiters, holds } = row
-  const slots = state.all.filter(each => isSlotOf(each.name, name))
-  const facts: readonly (readonly [string, string])[] = held
-    ? [
-        ['Held by', held.owner],
-        ['Held for', ageOf(row)],
-        ['Left', `${bar(held.remaining, held.most)} ${span(held.remaining)}, unless renewed`],
-        ['Token', held.token],
-        ['Note', held.note || 'none'],
-      ]
-    : [['Holder', 'none']]
+  const { troubles, waiters, holders, holds } = row
   const at = state.look?.at ?? 0
   const parts: Line[] = [
     [[row.title, 'bold']],
     ...troubles.map((text): Line => [[`! ${text}`, 'bad']]),
-    ...facts.map(([fact, value]): Line => [[fact.padEnd(FACT), 'dim'], [value]]),
+    ...factsOf(row).map(([fact, value]): Line => [[fact.padEnd(FACT), 'dim'], [value]]),
     ...section(
-      'Slots',
-      slots.map(slot => `${slot.title}: ${slot.held?.owner ?? 'free'}`),
+      'Holders',
+      holders.map(
+        each =>
+          `${each.title}: ${each.owner}${each.note && `, ${each.note}`}, held for ${ageOf(each)}, ${span(each.remaining)} left, token ${each.token}`,
+      ),
     ),
     ...section('Nodes', nodes),
     ...section(
       'Queue',
       waiters.map(
-        ({ owner, note, since }, index) =>
-          `${index + 1}  ${owner}, waits for at least ${span(at - since)}${note && `, ${note}`}`,
+        ({ owner, note, units, since }, index) =>
+          `${index + 1}  ${owner}, waits ${units > 1 ? `for ${units} slots, ` : ''}for at least ${span(at - since)}${note && `, ${note}`}`,
       ),
       'Nobody waits',
     ),
     ...section(
-      'Holders that were seen',
+      'Leases that were seen',
       holds.map(({ owner, token, from, to }) => `${time(from)} to ${time(to)}  ${owner}, token ${token}`),
     ),
   ]
   const sections = parts.flatMap(line => wholeOf(line, columns))
   if (sections.length <= space) return sections
   return [...sections.slice(0, space - 1), [[`… ${sections.length - space + 1} more lines`, 'dim']]]
+}
+
+function factsOf({ held, holders, waiters }: Row): readonly (readonly [string, string])[] {
+  if (!held) return [['Holder', 'none']]
+  if (holders.length > 0)
+    return [
+      ['Held', held.owner],
+      ['Waiting', `${waiters.length}`],
+    ]
+  return [
+    ['Held by', held.owner],
+    ['Held for', ageOf(held)],
+    ['Left', `${bar(held.remaining, held.most)} ${span(held.remaining)}, unless renewed`],
+    ['Token', held.token],
+    ['Note', held.note || 'none'],
+  ]
 }
 
 /** What is known of a name that the look did not show. */

@@ -1,4 +1,6 @@
+import { slotsText, useOf } from '../../../contract/record.ts'
 import { titleOf } from '../../../contract/reserved.ts'
+import type { Hold } from '../../../dashboard/hold.ts'
 import type { SeenWaiter, Sight } from '../../../dashboard/sight.ts'
 import type { Look } from '../../../dashboard/survey.ts'
 
@@ -19,8 +21,10 @@ export interface Row {
   readonly name: string
   /** As people read it: `backup (slot 1)`. */
   readonly title: string
-  /** Of its holder. `undefined`: it is free. */
+  /** Of its holder; of a shared name, of all holders together. `undefined`: it is free. */
   readonly held: Held | undefined
+  /** Those of a shared name. */
+  readonly holders: readonly SlotHeld[]
   /** Why its holder may be stuck, and that it has just changed. */
   readonly troubles: readonly string[]
   /** In the order of the store. */
@@ -34,7 +38,9 @@ export interface Row {
 }
 
 interface Held {
+  /** Of a shared name: how much of it is held. */
   readonly owner: string
+  /** Empty for a shared name. */
   readonly token: string
   readonly note: string
   /** Milliseconds: since its grant, or at least since it was first seen. */
@@ -43,6 +49,13 @@ interface Held {
   /** Milliseconds: what is left, and what was left at the last renewal that was seen. */
   readonly remaining: number
   readonly most: number
+}
+
+/** One holder of a shared name. */
+export interface SlotHeld extends Held {
+  /** `slot 3`. */
+  readonly title: string
+  readonly slots: readonly number[]
 }
 
 /**
@@ -60,33 +73,44 @@ export function rowsOf(look: Look): Row[] {
 /** Those of which the title, the owner or the note has the text. */
 export function filtered(rows: readonly Row[], text: string): readonly Row[] {
   const wanted = text.toLowerCase()
-  const matches = ({ title, held }: Row): boolean =>
-    [title, held?.owner, held?.note].some(each => each?.toLowerCase().includes(wanted))
+  const matches = ({ title, held, holders }: Row): boolean =>
+    [title, held, ...holders]
+      .flatMap(each => (typeof each === 'object' ? [each.owner, each.note] : [each]))
+      .some(each => each?.toLowerCase().includes(wanted))
   return wanted === '' ? rows : rows.filter(matches)
 }
 
-function rowOf(
-  look: Look,
-  { name, holder, hold, holds, waiters }: Sight,
-  change: Look['changes'][number] | undefined,
-): Row {
+function rowOf(look: Look, sight: Sight, change: Look['changes'][number] | undefined): Row {
+  const { name, holds, past, waiters } = sight
   const signs = (look.signs.get(name) ?? []).map(({ text }) => text)
   const waited = waiters.length > 0 ? look.at - Math.min(...waiters.map(({ since }) => since)) : undefined
   return {
     name,
     title: titleOf(name),
-    held: holder &&
-      hold && {
-        owner: holder.owner,
-        token: hold.token,
-        note: holder.note,
-        ...{ age: hold.age, isSinceGrant: hold.isSinceGrant, remaining: hold.remaining, most: hold.most },
-      },
+    held: sight.isShared ? togetherOf(sight) : holds[0] && heldOf(holds[0]),
+    holders: sight.isShared
+      ? holds.map(hold => ({ ...heldOf(hold), title: slotsText(hold.slots), slots: hold.slots }))
+      : [],
     troubles: [...signs, ...(change ? [`${change.to ? 'Taken over from' : 'Lost by'} ${change.from}`] : [])],
     waiters,
     waited,
-    holds: holds.map(({ owner, token, since, seen }) => ({ owner, token, from: since, to: seen })),
-    rank: [signs.length, change?.at ?? 0, waited ?? -1, holder ? 1 : 0],
+    holds: [...holds, ...past].map(({ owner, token, since, seen }) => ({ owner, token, from: since, to: seen })),
+    rank: [signs.length, change?.at ?? 0, waited ?? -1, holds.length > 0 ? 1 : 0],
+  }
+}
+
+function heldOf({ owner, token, note, age, isSinceGrant, remaining, most }: Hold): Held {
+  return { owner, token, note, age, isSinceGrant, remaining, most }
+}
+
+/** The oldest lease says since when the name is held, and the first to end what is left. */
+function togetherOf({ holders, holds }: Sight): Held {
+  const [oldest] = holds.toSorted((a, b) => a.since - b.since)
+  const [first] = holds.toSorted((a, b) => a.remaining - b.remaining)
+  return {
+    ...{ owner: useOf(holders), token: '', note: '' },
+    ...{ age: oldest?.age ?? 0, isSinceGrant: oldest?.isSinceGrant ?? false },
+    ...{ remaining: first?.remaining ?? 0, most: first?.most ?? 0 },
   }
 }
 

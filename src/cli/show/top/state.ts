@@ -1,6 +1,6 @@
 import type { Look } from '../../../dashboard/survey.ts'
 import { printable } from '../../output.ts'
-import { filtered, type Row, rowsOf } from './rows.ts'
+import { filtered, type Row, rowsOf, type SlotHeld } from './rows.ts'
 
 /** A key that was pressed, as `node:readline` names it. */
 export interface Key {
@@ -14,17 +14,18 @@ export interface Key {
 /** A text that is being typed. */
 export interface Prompt {
   readonly kind: 'filter' | 'break'
-  /** Of the lease to break: its name, its token, and what must be typed. */
+  /** Of the lease to break: its name, its token, and what must be typed. Of a shared name also one of its slots, or `all`. */
   readonly name: string
   readonly token: string
   readonly title: string
+  readonly holders: readonly SlotHeld[]
   readonly text: string
 }
 
 /** What the command should do now. */
 export type Act =
   | { readonly kind: 'quit' | 'suspend' | 'redraw' }
-  | { readonly kind: 'break'; readonly name: string; readonly token: string }
+  | { readonly kind: 'break'; readonly name: string; readonly token: string | 'all' }
 
 /** Characters of a prompt. Names, owners and notes are shorter. */
 const LONGEST_TEXT = 1_000
@@ -108,7 +109,8 @@ export class State {
     if (name === 'q') return { kind: 'quit' }
     if (name === 'p') this.#pause()
     else if (name === 'b') this.#askToBreak()
-    else if (sequence === '/') this.prompt = { kind: 'filter', name: '', token: '', title: '', text: this.filter }
+    else if (sequence === '/')
+      this.prompt = { kind: 'filter', name: '', token: '', title: '', holders: [], text: this.filter }
     else if (name === 'escape' || name === 'backspace' || name === 'left') this.#back()
     else if (this.opened === undefined) this.#move(name, sequence)
     return undefined
@@ -156,9 +158,10 @@ export class State {
     const row = this.opened === undefined ? this.rows[this.chosen] : this.openedRow
     if (this.isPaused) this.message = 'Paused: who holds it now is not known (p continues)'
     else if (this.look?.failure) this.message = 'The store cannot be read: who holds it now is not known'
-    else if (row?.held)
-      this.prompt = { kind: 'break', name: row.name, token: row.held.token, title: row.title, text: '' }
-    else this.message = row ? `${row.title} is free` : 'No name is chosen'
+    else if (row?.held) {
+      const { name, title, holders, held } = row
+      this.prompt = { kind: 'break', name, token: held.token, title, holders, text: '' }
+    } else this.message = row ? `${row.title} is free` : 'No name is chosen'
   }
 
   #type(prompt: Prompt, { name, sequence = '', ctrl, meta }: Key): Act | undefined {
@@ -179,11 +182,16 @@ export class State {
     }
   }
 
-  #enter({ kind, name, token, title, text }: Prompt): Act | undefined {
+  #enter({ kind, name, token, title, holders, text }: Prompt): Act | undefined {
     this.#end()
     if (kind === 'filter') return undefined
-    if (text === title || text === printable(title)) return { kind: 'break', name, token }
-    this.message = `Not broken: ${text || 'nothing'} was typed, not ${title}`
+    const isTyped = (wanted: string): boolean => text === wanted || text === printable(wanted)
+    if (holders.length === 0 && isTyped(title)) return { kind: 'break', name, token }
+    if (holders.length > 0 && isTyped(`${title} all`)) return { kind: 'break', name, token: 'all' }
+    const holder = holders.find(({ slots }) => slots.some(slot => isTyped(`${title} ${slot}`)))
+    if (holder) return { kind: 'break', name, token: holder.token }
+    if (holders.length > 0) this.message = `Not broken: ${text || 'nothing'} was typed, not ${title} and a slot or all`
+    else this.message = `Not broken: ${text || 'nothing'} was typed, not ${title}`
     return undefined
   }
 

@@ -40,7 +40,13 @@ async function printOnce({ argument: prefix, output, url }: Query, survey: Surve
   const columns = Number(process.env.COLUMNS) || WIDTH
   const around = { columns, rows: 0, now: Date.now(), store: mask(url), prefix, nodes: [] }
   const { at, isPartial } = look
-  const names = state.all.map(({ name, held, troubles, waiters }) => ({ name, held, troubles, waiters }))
+  const names = state.all.map(({ name, held, holders, troubles, waiters }) => ({
+    name,
+    held,
+    holders,
+    troubles,
+    waiters,
+  }))
   output.print({ at, isPartial, names }, printed(state, around))
 }
 
@@ -126,20 +132,20 @@ class Top {
     if (act.kind === 'quit') this.#quit.abort()
     else if (act.kind === 'suspend') this.#terminal?.suspend()
     else if (act.kind === 'redraw') this.#terminal?.forget()
-    else if (act.kind === 'break') void this.#break(act.name, BigInt(act.token))
+    else if (act.kind === 'break') void this.#break(act.name, act.token)
   }
 
-  /** Only from the holder that was on the screen when the name was asked for. */
-  async #break(name: string, of: bigint): Promise<void> {
+  /** Only from the holder that was on the screen when the name was asked for, or from all. */
+  async #break(name: string, of: string): Promise<void> {
     const shown = titleOf(name)
     this.#state.message = `Breaking ${shown} …`
     this.#breaking = shown
     try {
-      const token = await this.#locks.break(name, { token: of })
+      const token = await this.#locks.break(name, of === 'all' ? {} : { token: BigInt(of) })
       this.#state.message =
         token === undefined
           ? `Not broken: ${shown} has another holder now, or none`
-          : `${shown} is free. Its next token is above ${token}`
+          : `${shown} was taken from its ${of === 'all' ? 'holders' : 'holder'}. Its next token is above ${token}`
     } catch (error) {
       this.#state.message = `${shown} was not broken: ${messageOf(error)}`
     }

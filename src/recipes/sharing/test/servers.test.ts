@@ -141,7 +141,7 @@ describe.each(stores)('over %s', (_, start) => {
     const waiting = locks.all(['anew:b', 'anew:a']).acquire({ wait: 20_000 })
     const tokens: bigint[] = []
     const isHeldAgain = async (): Promise<boolean> => {
-      const token = (await other.inspect('anew:a')).holder?.token
+      const token = (await other.inspect('anew:a')).holders[0]?.token
       if (token !== undefined && token !== tokens.at(-1)) tokens.push(token)
       return token !== undefined && tokens.length === expected
     }

@@ -62,7 +62,9 @@ describe.each(['killed', 'stopped', 'cut off'] as const)('when the leader is %s'
     }
     lease.assertHeld()
     expect(lost).toBe(false)
-    const { holder } = await locks.inspect(lease.name)
+    const {
+      holders: [holder],
+    } = await locks.inspect(lease.name)
     expect(holder?.token).toBe(lease.token)
     await lease.release()
     await locks.close()

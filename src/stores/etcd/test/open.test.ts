@@ -113,6 +113,6 @@ test('a lease is renewed in a thread that opens the same store by its URL', asyn
   lease.assertHeld()
   expect(await lease.extend(20_000)).toBeGreaterThan(15_000)
   await lease.release()
-  expect((await locks.inspect('a')).holder).toBeUndefined()
+  expect((await locks.inspect('a')).holders[0]).toBeUndefined()
   await locks.close()
 })

@@ -34,7 +34,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     await new Promise(resolve => setTimeout(resolve, 2_000))
     for (const lease of leases) lease.assertHeld()
     await Promise.all(leases.map(lease => lease.annotate(`note of ${lease.name}`)))
-    expect((await locks.inspect(`${name} 7`)).holder?.note).toBe(`note of ${name} 7`)
+    expect((await locks.inspect(`${name} 7`)).holders[0]?.note).toBe(`note of ${name} 7`)
     expect(await server.query(`select pid ${sessions}`)).toHaveLength(1)
     expect(await server.query("select from pg_locks where locktype = 'advisory'")).toHaveLength(50)
     await Promise.all(leases.map(lease => lease.release()))

@@ -49,8 +49,8 @@ test('a lease outlives its leader, with the same token, and waiters are served i
   await leader.kill()
   await until('it is renewed after that', () => lease.extend().catch(() => undefined))
   lease.assertHeld()
-  const { holder, waiters } = await until('it is seen', () => locks.inspect('leader').catch(() => undefined))
-  expect([holder?.token, waiters.length]).toEqual([lease.token, 3])
+  const { holders, waiters } = await until('it is seen', () => locks.inspect('leader').catch(() => undefined))
+  expect([holders[0]?.token, waiters.length]).toEqual([lease.token, 3])
   // A waiter that has not reconnected yet may miss its grace period. Each watches the two nodes before it. The server counts
   // watches of one session on one node as one, so each waiter has its own session.
   await until('all listen again', async () => (await watches()) === 5)

@@ -240,7 +240,8 @@ export async function prune(connection: MysqlConnection, table: string, after: s
   const page = `select name from ${table} where name > ${hex(after)} order by name limit ${most}`
   const last = String((await connection.rows(page)).at(-1) ?? '')
   const range = `name > ${hex(after)} and name <= ${hex(last)}`
-  await connection.change(`delete from ${table}_line where ${range} and lapses < ${TIME}`)
+  // Not what a waiter behind it has not seen yet.
+  await connection.change(`delete from ${table}_line where ${range} and lapses < ${TIME} - ${micros(LONGEST_REQUEST)}`)
   const [[cutoff] = []] = await connection.rows(`select ${TIME} - ${DAY}`)
   // A token ahead of the clock stays with its name: in the row without a name it would use up those of every new name.
   const old = `greatest(expires, token) < ${Number(cutoff)}`

@@ -29,8 +29,8 @@ interface Request extends BatchedRequest {
   readonly until: number
   /** Until when it is asked again while its row is locked, or was changed by others meanwhile. */
   readonly patientUntil: number
-  /** Was it asked before, and nothing written? */
-  isAgain: boolean
+  /** How often it was asked before, and nothing written. */
+  tries: number
   /** Was it asked before, and perhaps carried out? */
   mayBeDone: boolean
   readonly decide: Decide<unknown>
@@ -45,6 +45,12 @@ type Reply = readonly ((() => void) | undefined)[]
 
 /** Milliseconds for which a request is asked again whose row is locked, or that others forestalled. */
 const LOCK_PATIENCE = 3_000
+
+/**
+ * Milliseconds before a request is asked again: at random, on average half of this times the number of tries, of which this
+ * many count. So most of a crowd of clients stay out of the way of the few that write next.
+ */
+const [CONFLICT, MOST_TRIES] = [10, 20]
 
 /** Names read at once by `inspect`. */
 const PAGE = 200
@@ -149,7 +155,7 @@ export class MysqlStore implements Store {
         id,
         until,
         patientUntil,
-        isAgain: false,
+        tries: 0,
         mayBeDone: false,
         signal,
         decide,
@@ -191,7 +197,7 @@ async function carryOut(
     }
   })
   const writes = found.filter(({ isChanged, joins }) => isChanged || joins.size > 0)
-  const isAgain = requests.some(request => request.isAgain)
+  const isAgain = requests.some(({ tries }) => tries > 0)
   const done = await write(connection, table, writes, isAgain)
   const undone = new Map(writes.filter(name => !done.has(name)).map(name => [name.name, name]))
   return requests.map((request, index) => {
@@ -207,17 +213,18 @@ function unclear(name: string): LeaseError {
   return new LeaseError('OUTCOME_UNKNOWN', `${what}, so the outcome of this request is unknown: retry`)
 }
 
-function settle(request: Request, reply: Reply, index: number): 'stale' | 'locked' | undefined {
+function settle(request: Request, reply: Reply, index: number): 'stale' | number | undefined {
   const now = performance.now()
   const done = reply[index]
   if (!done && now >= request.until) return 'stale'
-  request.isAgain = true
-  if (!done && now < request.patientUntil) return 'locked'
+  request.tries += 1
+  if (!done && now < request.patientUntil) return CONFLICT * Math.random() * Math.min(request.tries, MOST_TRIES)
   if (done) done()
   else if (request.mayBeDone) request.reject(unclear(request.name))
   else {
     // Not that nothing was done: a place in the line may have been written.
-    const message = `the row of ${JSON.stringify(request.name)} is locked by another transaction or a backup: retry`
+    const who = 'another transaction or a backup, or other clients wrote it each time'
+    const message = `the row of ${JSON.stringify(request.name)} is locked by ${who}: retry`
     request.reject(new LeaseError('STORE_UNAVAILABLE', message))
   }
   return undefined

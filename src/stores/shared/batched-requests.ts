@@ -27,9 +27,9 @@ export interface BatchedRequestsOptions<Opened extends Connection, Own extends B
   readonly send: (connection: Opened, requests: readonly Own[], sent: number) => Promise<Reply>
   /**
    * Settles one request by the reply. Returns `stale` if the server refused it as stale, or `locked` if the server did
-   * nothing because another transaction was in the way: such a request is asked again soon.
+   * nothing because another transaction was in the way: such a request is asked again soon, or after so many milliseconds.
    */
-  readonly settle: (request: Own, reply: Reply, index: number) => 'stale' | 'locked' | undefined
+  readonly settle: (request: Own, reply: Reply, index: number) => 'stale' | 'locked' | number | undefined
 }
 
 /** Milliseconds after which a request that found its row locked is asked again. */
@@ -90,7 +90,8 @@ export class BatchedRequests<Opened extends Connection, Own extends BatchedReque
   #settle(request: Own, reply: Reply, index: number): void {
     const { store, engine, settle } = this.#options
     const refused = settle(request, reply, index)
-    if (refused === 'locked') setTimeout(() => this.#batch.add(request), LOCKED)
+    const pause = refused === 'locked' ? LOCKED : refused
+    if (typeof pause === 'number') setTimeout(() => this.#batch.add(request), pause)
     if (refused !== 'stale') return
     reportStale(store, 'late')
     if (performance.now() < (request.until ?? 0)) this.#batch.add(request)

@@ -126,6 +126,36 @@ test('a break takes nothing from a later holder than the one that is shown', asy
   expect((await locks.inspect('nightly')).holders[0]?.token).toBe(token)
 })
 
+test('a semaphore is one row that opens to its holders, of which one is broken', async () => {
+  const { locks, address } = await served()
+  const geocoder = locks.semaphore('geocoder', { limit: 5 })
+  const permits = []
+  for (const index of [0, 1, 2]) permits.push(await geocoder.acquire({ owner: `worker ${index}`, note: 'city' }))
+  permits.push(await geocoder.acquire({ owner: 'batch', permits: 2 }))
+  for (const owner of ['next', 'last']) geocoder.acquire({ owner, permits: 2 }).catch(() => {})
+  await until('two wait', async () => (await locks.inspect('geocoder')).waiters.length === 2)
+  const page = await openPage(address)
+  const row = page.locator('#rows tr')
+  await row.getByText('5 of 5').waitFor()
+  expect(await row.count()).toBe(1)
+  expect(await row.locator('td[data-title=Waiting]').textContent()).toMatch(/^2, /)
+  await page.locator('#filter').fill('worker 2') // also found by one of its holders
+  await row.getByText('geocoder').click()
+  await page.getByText('slots 3-4: batch').waitFor()
+  await page.getByText('next, for 2 slots').waitFor()
+  await page.getByLabel('Type the name to break it').fill('geocoder')
+  await page.keyboard.press('Enter')
+  await page.getByText('Choose the lease to break, or all of them').waitFor()
+  await page.getByLabel('The lease to break').selectOption('slots 3-4, batch')
+  await page.getByRole('button', { name: 'Break' }).click()
+  await page.getByText('Taken from its holder').waitFor()
+  await page.getByText('slots 3-4: next').waitFor()
+  permits[0]?.assertHeld()
+  await page.getByLabel('The lease to break').selectOption('All of them')
+  await page.getByRole('button', { name: 'Break' }).click()
+  await page.getByText('slots 0-1: last').waitFor()
+})
+
 test('a row that changes its place keeps the focus of the keyboard', async () => {
   const { locks, address } = await served()
   for (const name of ['backup', 'nightly', 'reports']) await locks.acquire(name)

@@ -50,9 +50,10 @@ export async function play(history: History, rig: Rig): Promise<string | undefin
   try {
     for (const [index, step] of history.steps.entries()) {
       const problem = await player.take(step)
-      if (problem) return `step ${index}: ${problem}`
+      if (problem) return `step ${index}: ${problem}\n${player.answers.join('\n')}`
     }
-    return await player.settle()
+    const problem = await player.settle()
+    return problem && `${problem}\n${player.answers.join('\n')}`
   } catch (error) {
     if (error instanceof Undecided) return undefined
     throw error
@@ -71,6 +72,8 @@ class Player {
   readonly #tokens = new Map<string, bigint>()
   #states: readonly Possible[] = [START]
   #last = Number.NEGATIVE_INFINITY
+  /** What was asked and answered, for people. */
+  readonly answers: string[] = []
 
   constructor(demands: readonly Demand[], rig: Rig) {
     this.#rig = rig
@@ -163,11 +166,15 @@ class Player {
     try {
       const is = await ask(store, op, asked, signal ?? AbortSignal.timeout(10_000))
       const answered = { op, window: { sent, received: now() }, answer: { is }, watching, until }
+      const { owner, limit, units, queue } = asked
+      const what = JSON.stringify([request, { owner, limit, units, queue }, '->', is ?? 'nothing'], forPeople)
+      this.answers.push(`${sent.toFixed(1)} to ${answered.window.received.toFixed(1)}: ${what}`)
       if (op.verb === 'acquire') await this.#answered(store, asked, is as Grant | Busy, sent)
       return answered
     } catch (error) {
       const isUnknown = signal?.aborted || (LeaseError.is(error) && error.retryable)
       if (!isUnknown) throw error
+      this.answers.push(`${sent.toFixed(1)} to ${now().toFixed(1)}: ${JSON.stringify(request)} -> ${error}`)
       return { op, window: { sent, received: now() }, watching, until }
     }
   }

@@ -53,7 +53,7 @@ export async function failureOf(
     const problem = await play(history, rig())
     if (problem) throw new Error(problem)
   })
-  const details = await check(property, { ...parameters, interruptAfterTimeLimit: 60_000 })
+  const details = await check(property, { ...parameters, interruptAfterTimeLimit: 40_000 })
   return details.failed ? said(details) : undefined
 }
 

@@ -60,10 +60,10 @@ export function histories(brief: number, steps: number): fc.Arbitrary<History> {
   const claim = fc.nat(4)
   const acquire = fc.record({ verb: fc.constant('acquire'), client, claim })
   const release = fc.record({ verb: fc.constant('release'), client, claim })
+  const copy = fc.record({ verb: fc.constant('copy'), client, claim, limit: limits })
   const request: fc.Arbitrary<Request> = fc.oneof(
     { arbitrary: acquire, weight: 12 },
     { arbitrary: release, weight: 5 },
-    { arbitrary: fc.record({ verb: fc.constant('copy'), client, claim, limit: limits }), weight: 1 },
     {
       arbitrary: fc.record({ verb: fc.constant('renew'), client, claim, factor: fc.constantFrom(1, 1, 2) }),
       weight: 2,
@@ -84,6 +84,7 @@ export function histories(brief: number, steps: number): fc.Arbitrary<History> {
   const ms = fc.constantFrom(1, TURN + 20, TURN + 20, 3 * TURN, Math.ceil(1.1 * brief), 1_030)
   const step: fc.Arbitrary<Step> = fc.oneof(
     { arbitrary: request, weight: 24 },
+    { arbitrary: copy, weight: 1 },
     {
       arbitrary: fc.record({
         verb: fc.constant('together'),

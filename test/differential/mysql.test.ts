@@ -1,4 +1,4 @@
 import { mysqlHarness } from '../harnesses/mysql.ts'
 import { differ } from './differ.ts'
 
-differ(mysqlHarness(), { polls: true })
+differ(mysqlHarness())

@@ -102,10 +102,12 @@ class Player {
 
   /** Waits until all waiters that must be woken are, by one of the possible states. */
   async settle(): Promise<string | undefined> {
-    const { now, sleep, latestWake } = this.#rig
+    const { now, sleep, latestWake, precision } = this.#rig
     const isWoken = (id: string, since: number): boolean => {
       const watch = this.#watches.get(id)
-      return !watch || watch.wakes.some(({ at }) => at >= since - 1)
+      // A waiter that was woken and has not asked since need not be woken again: its store cannot know that it does not ask.
+      const from = precision > 0 ? Math.min(this.#asked.get(id) ?? since, since) : since
+      return !watch || watch.wakes.some(({ at }) => at >= from - 1)
     }
     for (;;) {
       const waits = (state: Possible): number[] =>
@@ -189,8 +191,15 @@ class Player {
       const copy = { ...claim, limit: request.limit, units: 1 }
       return [{ verb: 'acquire', asker: asker(copy) }, copy]
     }
+    // The core renews what it acquired, so with the limit of the lease.
+    const held = this.#states[0]?.early.holders.find(holder => holder.id === id)
     if (request.verb === 'renew') {
-      const renewed = { ...claim, ttl: claim.ttl * request.factor, token: this.#tokens.get(id) }
+      const renewed = {
+        ...claim,
+        limit: held?.limit ?? limit,
+        ttl: claim.ttl * request.factor,
+        token: this.#tokens.get(id),
+      }
       return [{ verb: 'renew', id, ttl: renewed.ttl }, renewed]
     }
     if (request.verb === 'annotate')

@@ -111,7 +111,7 @@ function* verdicts(from: Possible, op: Op, { sent, received }: Window, { kept }:
   for (const [index, { id, expires }] of early.holders.entries())
     judge(`h${id}`, expires, (late.holders[index] as Holder).expires)
   for (const [index, { id, lapses, isPassed }] of early.waiters.entries()) {
-    if (kept.has(id)) sure.set(`w${id}`, false)
+    if (kept.has(id)) sure.set(`w${id}`, false).set(`k${id}`, true)
     else judge(`w${id}`, lapses, late.waiters[index]?.lapses ?? lapses)
     // Its store may have asked for it since.
     if (isPassed && kept.has(id)) doubts.push(`p${id}`)
@@ -154,7 +154,9 @@ function nameAt(
     }),
     waiters: state.waiters.map(each => {
       const isPassed = each.isPassed && !verdict.get(`p${each.id}`)
-      return { ...each, isPassed, lapses: put(`w${each.id}`, each.lapses) }
+      const lapses = put(`w${each.id}`, each.lapses)
+      const longest = verdict.get(`k${each.id}`) ? now + positionLifetime(each.ttl) : lapses
+      return { ...each, isPassed, lapses: Math.max(lapses, longest) }
     }),
     gone: new Map([...state.gone].map(([id, until]) => [id, put(`g${id}`, until)])),
     changed: verdict.has('changed') ? put('changed', state.changed, grace) : state.changed,

@@ -91,7 +91,7 @@ export class RemoteStore implements Store {
     }
     if (signal.aborted || !claim.queue || answer.ahead === undefined) return answer
     const remaining = answer.holder?.remaining ?? 0
-    this.#places.told(claim, { freeAt: this.#machine.now() + remaining, rank: answer.ahead })
+    this.#places.told(claim, { grantAt: this.#machine.now() + remaining, rank: answer.ahead })
     // The server notifies those only that are watched.
     return { ...answer, listens: this.#watched.has(claim.id), kept: remaining > 0 }
   }
@@ -158,7 +158,7 @@ export class RemoteStore implements Store {
       this.#server.keep(name, ids, deadline, never),
     )
     this.#ledger.counts.keeps += 1
-    return { ...kept, freeAt: this.#machine.now() + remaining }
+    return { ...kept, grantAt: this.#machine.now() + remaining }
   }
 
   #granted(grant: Grant, sent: number): Grant {

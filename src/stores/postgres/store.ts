@@ -205,7 +205,7 @@ export class PostgresStore implements Store {
       const text = await connection.ask(statement, [name, String(lifetime), ids.join(' '), trip])
       const [time, free, ahead, first, lost] = JSON.parse(String(text)) as KeptAnswer
       connection.clock.learn(time, sent)
-      return { freeAt: this.#clock.now() + (free ?? 0), rank: ahead, first: first ?? undefined, lost }
+      return { grantAt: this.#clock.now() + (free ?? 0), rank: ahead, first: first ?? undefined, lost }
     }
     return this.#connections.run(work, { patience: requestLimit(lifetime) })
   }
@@ -219,7 +219,7 @@ export class PostgresStore implements Store {
       : undefined
     const isNotified = this.#notifications?.subscription !== undefined
     const retryAfter = queue && !waits ? LOCKED : askAgainAfter(0, freeAt, ahead, ttl, queue, isNotified)
-    if (isTold) this.#places.told(claim, { freeAt: this.#clock.now() + freeAt, rank: ahead, isUnseen: !wasSeen })
+    if (isTold) this.#places.told(claim, { grantAt: this.#clock.now() + freeAt, rank: ahead, isUnseen: !wasSeen })
     const kept = isTold && listens && waits && freeAt > 0
     // A release of the meantime did not see a position that was not committed. For those that are kept, one request looks.
     return { held: false, retryAfter, ahead, listens: listens && (kept || wasSeen), kept, holder }

@@ -21,8 +21,6 @@ export interface Request {
   readonly id: string
   /** `ttl life queues rest`: what else the verb needs. */
   readonly parameters: string
-  /** The keys of other leases that it touches. They depend on its parameters only. */
-  readonly others?: readonly string[] | undefined
   /** When the server refuses it, by `performance.now()`; `undefined`: it is harmless however late. */
   readonly until: number | undefined
 }
@@ -187,14 +185,11 @@ function keysOf(requests: readonly Request[], touches: Script['touches']): strin
   const keys = requests.map(({ key }) => key)
   let last: Request | undefined
   for (const request of requests) {
-    const { key, id, verb, parameters, others = [] } = request
+    const { key, id, verb, parameters } = request
     const isNew = last?.key !== key || last.verb !== verb || last.parameters !== parameters
-    if (isNew) keys.push(...others)
-    for (const name of [key, ...others]) {
-      for (const kind of touches[verb] ?? []) {
-        if (kind === GONE) keys.push(name + kind + id.slice(0, LENGTH_OF_ID))
-        else if (isNew) keys.push(name + kind)
-      }
+    for (const kind of touches[verb] ?? []) {
+      if (kind === GONE) keys.push(key + kind + id.slice(0, LENGTH_OF_ID))
+      else if (isNew) keys.push(key + kind)
     }
     last = request
   }

@@ -14,6 +14,7 @@ export function guaranteesOf(driver: Pick<RedisDriver, 'isCluster' | 'canListen'
       'never below the clock of the server in microseconds; after a loss of data it rises unless that clock went back by more than the outage',
     order: 'first come, first served',
     waiting: driver.canListen ? 'pushed' : 'polled',
+    sharing: 'slots',
     shortestTtl: 100,
     clock: 'the wall clock of the Redis server',
     durability: 'that of Redis: of its append-only file or snapshot in a restart, of the replica in a failover',

@@ -1,7 +1,10 @@
 import type { LeaseRecord, Query } from '../../contract/store.ts'
 import type { Keys } from './keys.ts'
-import { holderOf, waiterOf } from './record.ts'
+import { holderOf, memberOf, waiterOf } from './record.ts'
 import { LARGEST, type Requests } from './requests.ts'
+
+/** Stands before all claims of a name. */
+const FIRST = '-inf'
 
 /** Names read at once. */
 const PAGE = 1_000
@@ -50,7 +53,7 @@ async function* records(
   }
 }
 
-/** A long queue is read in pages, between which it may change. */
+/** Many claims are read in pages, between which they may change. */
 async function recordsOf(
   requests: Requests,
   keys: Keys,
@@ -59,22 +62,32 @@ async function recordsOf(
   sent?: (requests: number) => void,
 ): Promise<LeaseRecord[]> {
   const key = keys.lease(name)
-  const records: LeaseRecord[] = []
-  let position = 0
-  for (let after = '0'; after !== ''; ) {
-    sent?.(after === '0' ? 2 / LARGEST : 1) // names share requests, which are half full at worst
+  let holders: LeaseRecord[] = []
+  const waiters: [waiter: string, remaining: number][] = []
+  for (let after = FIRST; after !== ''; ) {
+    sent?.(after === FIRST ? 2 / LARGEST : 1) // names share requests, which are half full at worst
     const request = { verb: 'inspect', key, id: '-', parameters: `0 0 0 ${after}` }
     const { now, parts } = await requests.put(request, signal, (answer, now) => ({ now, parts: answer as unknown[] }))
-    const [lease = '', remaining = '', next = '', ...queue] = parts.map(String)
-    if (records.length === 0 && lease) records.push(holderOf(name, lease, Number(remaining)))
-    for (let index = 0; index < queue.length; index += 2) {
-      const [lapses, waiter] = [Number(queue[index]), queue[index + 1] ?? '']
-      records.push(waiterOf(name, waiter, lapses - now, position++))
+    const [lease = '', next = '', ...claims] = parts.map(String)
+    // A holder that is alone. It comes with the first page, whether or not that has room for others.
+    if (lease) holders = [holderOf(name, lease.slice(lease.indexOf(' ') + 1), Number.parseInt(lease, 10) - now)]
+    for (let index = 0; index < claims.length; index += 2) {
+      const [remaining, claim = ''] = [Number(claims[index]) - now, claims[index + 1]]
+      if (claim.startsWith('h')) holders.push(memberOf(name, claim, remaining))
+      else if (claim) waiters.push([claim, remaining])
     }
     signal.throwIfAborted()
     after = next
   }
-  return records
+  const slotOf = ({ slots: [first = 0] = [] }: LeaseRecord): number => first
+  holders.sort((one, other) => slotOf(one) - slotOf(other))
+  waiters.sort(([one], [other]) => arrivalOf(one) - arrivalOf(other))
+  return [...holders, ...waiters.map(([waiter, remaining], position) => waiterOf(name, waiter, remaining, position))]
+}
+
+/** A waiter that was passed comes with the first page, wherever it is. */
+function arrivalOf(waiter: string): number {
+  return Number(waiter.split(' ', 3)[2])
 }
 
 /** All names that begin with `prefix` and are, or recently were, held or waited for. */

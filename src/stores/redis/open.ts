@@ -10,7 +10,7 @@ import { openWire, type RedisClient } from './client.ts'
 import { driverOf } from './driver.ts'
 import { redis } from './index.ts'
 import { Keys } from './keys.ts'
-import { LINE } from './script.ts'
+import { CLAIMS } from './name.ts'
 
 /** The address of a server, and the login. */
 export interface Target {
@@ -68,7 +68,7 @@ export async function forgetNames(url: string, names: readonly string[]): Promis
 export async function forgetAt(target: Target, keys: Keys, names: readonly string[]): Promise<void> {
   const wire = await openWire(driverOf(clientOf(target, 'redis:')), async () => {}, NEVER)
   try {
-    const kinds = ['', ...LINE]
+    const kinds = ['', ...CLAIMS]
     const all = names.flatMap(name => kinds.map(kind => keys.lease(name) + kind))
     await wire.call(['DEL', ...all])
   } finally {

@@ -12,27 +12,45 @@ export function detailsOf({ owner, note }: Omit<Details, 'revision'>, revision?:
   return JSON.stringify(revision === undefined ? [owner, note] : [owner, note, revision])
 }
 
-/** The holder, from `token details`. */
+/** A holder, from `token details` or `token/limit/slots details`. */
 export function holderOf(name: string, lease: string, remaining: number): LeaseRecord {
-  const token = lease.slice(0, lease.indexOf(' '))
+  const [token = '', limit, slots] = lease.slice(0, lease.indexOf(' ')).split('/')
   const { owner, note } = read(lease, 1)
-  return { name, state: 'held', token: BigInt(token), owner, note, remaining }
+  const record: LeaseRecord = { name, state: 'held', token: BigInt(token), owner, note, remaining }
+  return slots === undefined ? record : { ...record, limit: Number(limit), slots: slotsOf(slots) }
 }
 
-/** A waiter, from `channel asked round-trip details`. */
+/** The slots of a claim, from `0,1,2`. */
+export function slotsOf(slots: string): number[] {
+  return slots.split(',').map(Number)
+}
+
+/** A member of a group, from `h generation token ttl limit slots details`. */
+export function memberOf(name: string, member: string, remaining: number): LeaseRecord {
+  const [, , token, , limit, slots] = member.split(' ', 6)
+  return holderOf(name, `${token}/${limit}/${slots} ${detailsAfter(member, 6)}`, remaining)
+}
+
+/** A waiter, from `w channel arrival round-trip limit units details`. */
 export function waiterOf(name: string, waiter: string, remaining: number, position: number): LeaseRecord {
-  const { owner, note } = read(waiter, 3)
-  return { name, state: 'waiting', owner, note, remaining, position }
+  const [, , , , limit, units] = waiter.split(' ', 6)
+  const { owner, note } = read(waiter, 6)
+  const record: LeaseRecord = { name, state: 'waiting', owner, note, remaining, position }
+  return limit === '1' ? record : { ...record, limit: Number(limit), units: Number(units) }
 }
 
 /** The details after a number of words. Invalid details, which another program wrote, do not fail the request. */
 export function read(text: string, words: number): Details {
-  let start = 0
-  for (let word = 0; word < words; word++) start = text.indexOf(' ', start) + 1
   try {
-    const [owner, note, revision = 0] = JSON.parse(text.slice(start)) as unknown[]
+    const [owner, note, revision = 0] = JSON.parse(detailsAfter(text, words)) as unknown[]
     return { owner: String(owner), note: String(note), revision: Number(revision) }
   } catch {
     return { owner: '', note: '', revision: 0 }
   }
+}
+
+function detailsAfter(text: string, words: number): string {
+  let start = 0
+  for (let word = 0; word < words; word++) start = text.indexOf(' ', start) + 1
+  return text.slice(start)
 }

@@ -60,7 +60,7 @@ export class Requests {
 
   /** Resolves to what `read` makes of the answer. Rejects with a `LeaseError`. */
   put<Value>(request: ScriptRequest, signal: AbortSignal, read: Read<Value>): Promise<Value> {
-    const { verb, key, id, parameters, others, limit } = request
+    const { verb, key, id, parameters, limit } = request
     return new Promise((resolve, reject) => {
       const until = limit && performance.now() + limit
       const slot = this.isCluster ? slotOf(key) : 0
@@ -70,7 +70,6 @@ export class Requests {
         key,
         id,
         parameters,
-        others,
         until,
         signal,
         read,
@@ -134,10 +133,8 @@ export class Requests {
     const { now, state } = reply.alone?.[index] ?? reply
     const value = reply.answers[index]
     if (value === 'late') return 'stale'
-    if (isRefusal(value)) {
-      const { key, others = [] } = request
-      request.reject(this.failure(value.slice(1), [key, ...others].join(' or ')))
-    } else {
+    if (isRefusal(value)) request.reject(this.failure(value.slice(1), request.key))
+    else {
       try {
         request.resolve(request.read(value, now, state))
       } catch (error) {

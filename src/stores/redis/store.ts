@@ -7,10 +7,7 @@ import type {
   Grant,
   Guarantees,
   LeaseRecord,
-  NoneGranted,
   Query,
-  Selection,
-  SomeGranted,
   Store,
 } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit, roundTripOf, systemClock } from '../../contract/time.ts'
@@ -18,7 +15,7 @@ import { reportStale } from '../shared/batched-requests.ts'
 import type { Kept } from '../shared/local-queue.ts'
 import type { Notifications } from '../shared/notifications.ts'
 import { Places } from '../shared/places.ts'
-import { askAgainAfter } from '../shared/queue.ts'
+import { retryAfter } from '../shared/retry.ts'
 import { NEVER } from '../shared/timeouts.ts'
 import type { RedisDriver } from './client.ts'
 import type { Preamble } from './connection.ts'
@@ -26,10 +23,9 @@ import { guaranteesOf } from './guarantees.ts'
 import { inspection } from './inspection.ts'
 import { Keys } from './keys.ts'
 import { notificationsOf } from './notifications.ts'
-import { detailsOf, holderOf } from './record.ts'
+import { detailsOf, holderOf, slotsOf } from './record.ts'
 import { type Read, Requests } from './requests.ts'
 import { FORGET, MEMORY } from './script.ts'
-import { readSelection, selectionRequest } from './selection.ts'
 import { script } from './verbs.ts'
 
 /**
@@ -46,8 +42,6 @@ export class RedisStore implements Store {
   readonly guarantees: Guarantees
   /** Only where a connection can subscribe. */
   readonly watch?: NonNullable<Store['watch']>
-  /** Not in a cluster, where several names are on several nodes. */
-  readonly acquireSome?: NonNullable<Store['acquireSome']>
   readonly #clock = systemClock()
   readonly #keys: Keys
   readonly #memory: number
@@ -80,12 +74,11 @@ export class RedisStore implements Store {
       replaced: () => this.#notifications.move(),
       missing: requests => {
         const asking = new Set(requests.map(({ id }) => id))
-        const keys = new Set(requests.flatMap(({ key, others = [] }) => [key, ...others]))
+        const keys = new Set(requests.map(({ key }) => key))
         for (const key of keys) this.#places.missed(this.#keys.nameOf(key) ?? '', asking)
       },
     })
     this.#notifications = notificationsOf(this.#clock, driver, channel)
-    if (!isCluster) this.acquireSome = (selection, signal) => this.#acquireSome(selection, signal)
     if (!driver.canListen) return
     this.watch = async (claim, wake, signal) => {
       await this.#notifications.watch(claim.id, wake, signal, () => this.#places.remove(claim, wake))
@@ -94,30 +87,34 @@ export class RedisStore implements Store {
   }
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const { ttl, queue, roundTrip } = claim
+    const { ttl, queue, limit = 1, units = 1, roundTrip } = claim
     const { subscription } = this.#notifications
     const queues = queue && roundTrip !== undefined ? `1${roundTripOf(roundTrip)}` : Number(queue)
-    const parameters = `${ttl} ${ttl + this.#memory} ${queues} ${detailsOf(claim)}`
+    const shares = limit > 1 ? `${limit} ${units} ` : ''
+    const parameters = `${ttl} ${ttl + this.#memory} ${queues} ${shares}${detailsOf(claim)}`
     return this.#ask('acquire', claim, parameters, signal, (value, now) => {
       const answer = String(value)
       if (answer === 'x') return { held: false, ...withdrawn() }
-      const grant = grantOf(answer, ttl)
+      const [grant, next] = grantOf(answer, ttl)
       // Nobody waits for this answer, and a later request may have been answered already.
       if (!grant && signal.aborted) return { held: false, retryAfter: LONGEST_REQUEST }
       if (!grant) return this.#busy(claim, now, answer, this.#notifications.covers(subscription))
-      this.#places.granted(claim)
+      this.#places.granted(claim, next && next - now)
       return grant
     })
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
-    const { ttl } = claim
-    const parameters = `${ttl} ${ttl + this.#memory} 0 `
-    return this.#ask('renew', claim, parameters, signal, answer => grantOf(String(answer), ttl))
+    const { ttl, limit = 1 } = claim
+    const [verb, shares] = limit > 1 ? ['renewShared', 1] : ['renew', 0]
+    const parameters = `${ttl} ${ttl + this.#memory} ${shares} `
+    return this.#ask(verb, claim, parameters, signal, answer => grantOf(String(answer), ttl)[0])
   }
 
   annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
-    return this.#ask('annotate', claim, `0 0 0 ${detailsOf(claim)}`, signal, isDone)
+    const { limit = 1 } = claim
+    const [verb, shares] = limit > 1 ? ['annotateShared', 1] : ['annotate', 0]
+    return this.#ask(verb, claim, `0 0 ${shares} ${detailsOf(claim)}`, signal, isDone)
   }
 
   release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
@@ -132,9 +129,10 @@ export class RedisStore implements Store {
     return inspection(this.#requests, this.#keys, query, signal)
   }
 
-  break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+  break(name: string, { token, slot }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     const claim = { name, id: '-', ttl: MEMORY } // so the request has the longest limit
-    return this.#ask('break', claim, `0 ${this.#memory} 0 ${token ?? ''}`, signal, answer => tokenOf(String(answer)))
+    const parameters = `0 ${this.#memory} 0 ${token ?? '-'} ${slot ?? '-'}`
+    return this.#ask('break', claim, parameters, signal, answer => tokenOf(String(answer)))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -149,29 +147,9 @@ export class RedisStore implements Store {
     parameters: string,
     signal: AbortSignal,
     read: Read<Value>,
-    others?: readonly string[],
   ): Promise<Value> {
-    const request = { verb, key: this.#keys.lease(name), id, parameters, others, limit: requestLimit(ttl) }
+    const request = { verb, key: this.#keys.lease(name), id, parameters, limit: requestLimit(ttl) }
     return this.#requests.put(request, signal, read)
-  }
-
-  #acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
-    const { claims, gate } = selection
-    const { subscription } = this.#notifications
-    const { parameters, others } = selectionRequest(this.#keys, selection, this.#memory)
-    const read: Read<SomeGranted | NoneGranted> = (value, now) => {
-      const answer = readSelection(String(value), claims)
-      if (answer.held) this.#places.left(gate.name, gate.id)
-      if (answer.held || !gate.queue) return answer
-      const { isGated, freeAt, ahead } = answer
-      if (!freeAt) return { ...answer, wait: withdrawn() }
-      const listens = this.#notifications.covers(subscription)
-      if (isGated) return { ...answer, wait: this.#wait(gate, now, freeAt, ahead, listens) }
-      if (!signal.aborted) this.#places.entered(gate) // else it may be withdrawn
-      const retryAfter = Math.min(gate.ttl / 3, this.#askAgainAfter(gate, now, freeAt, ahead))
-      return { ...answer, wait: { retryAfter, listens } }
-    }
-    return this.#ask('acquireSome', gate, parameters, signal, read, others)
   }
 
   /** Keeps waiters of this process, which are in the order of their positions. */
@@ -179,32 +157,29 @@ export class RedisStore implements Store {
     const parameters = `${lifetime} 0 0 ${ids.join(' ')}`
     // Not cancelled: a position is kept for waiters that come and go.
     return this.#ask('keep', { name, id: '-', ttl: lifetime }, parameters, NEVER, (answer, now) => {
-      const [free, rank, first, ...lost] = String(answer).split(' ')
-      return { freeAt: this.#clock.now() + Number(free) - now, rank: Number(rank), first, lost }
+      const [at, rank, first, ...lost] = String(answer).split(' ')
+      return { grantAt: this.#clock.now() + Number(at) - now, rank: Number(rank), first, lost }
     })
   }
 
   #busy(claim: Claim, now: number, answer: string, listens: boolean): Busy {
-    const { name } = claim
-    const [free = '', place = ''] = answer.slice(1).split(' ', 2)
-    const lease = answer.slice(free.length + place.length + 3)
-    const freeAt = Number(free)
-    const remaining = freeAt - now
+    const { name, queue } = claim
+    const [at = '', place = '', ends = ''] = answer.slice(1).split(' ', 3)
+    const lease = answer.slice(at.length + place.length + ends.length + 4)
+    const [delay, ahead, remaining] = [Number(at) - now, Number(place), Number(ends) - now]
     const seen = `${remaining} ${name} ${lease}`
     if (seen !== this.#seen) this.#holder = lease ? holderOf(name, lease, remaining) : undefined
     this.#seen = seen
-    return { held: false, ...this.#wait(claim, now, freeAt, Number(place), listens), holder: this.#holder }
-  }
-
-  /** A claim was told that it must wait. */
-  #wait(claim: Claim, now: number, freeAt: number, ahead: number, listens: boolean): Omit<Busy, 'held' | 'holder'> {
-    const kept = claim.queue && listens && freeAt > now
-    if (claim.queue) this.#places.told(claim, { freeAt: this.#clock.now() + freeAt - now, rank: ahead })
-    return { retryAfter: this.#askAgainAfter(claim, now, freeAt, ahead), ahead, listens, kept }
-  }
-
-  #askAgainAfter({ ttl, queue }: Claim, now: number, freeAt: number, ahead: number): number {
-    return askAgainAfter(now, freeAt, ahead, ttl, queue, this.#notifications.subscription !== undefined)
+    if (queue) this.#places.told(claim, { grantAt: this.#clock.now() + delay, rank: ahead })
+    const isNotified = this.#notifications.subscription !== undefined
+    return {
+      held: false,
+      retryAfter: retryAfter(delay, ahead, claim, isNotified),
+      ahead,
+      listens,
+      kept: queue && listens && delay > 0,
+      holder: this.#holder,
+    }
   }
 }
 
@@ -214,9 +189,12 @@ function withdrawn(): { readonly retryAfter: number } {
   return { retryAfter: LONGEST_REQUEST }
 }
 
-function grantOf(answer: string, ttl: number): Grant | undefined {
-  const token = tokenOf(answer)
-  return token ? { held: true, token, ttl } : undefined
+/** Reads `+token`, or `+token slots next`: when the next lease of the name ends. */
+function grantOf(answer: string, ttl: number): [grant?: Grant, next?: number] {
+  if (!answer.startsWith('+')) return []
+  const [token = '', slots, next] = answer.slice(1).split(' ')
+  if (slots === undefined) return [{ held: true, token: BigInt(token), ttl }]
+  return [{ held: true, token: BigInt(token), ttl, slots: slotsOf(slots) }, Number(next)]
 }
 
 function tokenOf(answer: string): bigint | undefined {

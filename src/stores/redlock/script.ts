@@ -1,5 +1,6 @@
-import { GONE, LINE, type Script, scriptOf } from '../redis/script.ts'
+import { GONE, MEMORY, type Script, scriptOf } from '../redis/script.ts'
 import { fastPath } from './fast-path.ts'
+import { LINE, vote } from './vote.ts'
 
 /** Waiters that one request reads. */
 export const PAGE = 1_000
@@ -15,7 +16,8 @@ export const script: Script = scriptOf({
   first: 6,
   head: "format('%.0f %.0f', now, votesIn)",
   fastPath,
-  verbs: `
+  verbs: `${vote}
+local MEMORY = ${MEMORY}
 local runId, startedAt, maxTtl = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
 -- A client whose clock is a century ahead must not move the tokens by a century.
@@ -106,7 +108,7 @@ local function vote(key, id, ttl, life, queues, rest)
     ahead = place or call('ZCARD', key .. ':line')
   end
   if queues == '1' then
-    queue(key, id, not place, ttl, details, '0')
+    queue(key, id, not place, ttl, details)
     if line == '0' then mark(key, format('%013.0f held 1', ends)) end
   end
   local _, theirs = attemptOf(value, start)

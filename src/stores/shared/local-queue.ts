@@ -1,6 +1,6 @@
 import { request } from '../../contract/request.ts'
 import type { Wake } from '../../contract/store.ts'
-import { type Clock, requestLimit, turnAfter } from '../../contract/time.ts'
+import { type Clock, requestLimit, TURN } from '../../contract/time.ts'
 
 /**
  * Milliseconds between two looks at the name, times the position of the first waiter. The holder may have shortened its
@@ -11,10 +11,10 @@ const LONGEST_SLEEP = 5_000
 /** The largest number of releases in a row that prompt no waiter. */
 const MOST_SKIPPED = 15
 
-/** What the server said of a name. */
+/** What the server said of a waiter. */
 export interface State {
-  /** When it is free, or since when, by the clock of this process. */
-  readonly freeAt: number
+  /** When it may be granted the name, or the first waiter may, if nothing is freed: by the clock of this process. */
+  readonly grantAt: number
   /** How many waiters are ahead. */
   readonly rank: number
   /** A release of the meantime may not have seen the position of the claim. @default false */
@@ -53,10 +53,10 @@ export class LocalQueue {
   #waiters = new Map<string, Waiter>()
   /** The shortest lifetime of them. */
   #lifetime = Number.POSITIVE_INFINITY
-  #freeAt = Number.POSITIVE_INFINITY
+  #grantAt = Number.POSITIVE_INFINITY
   /** The position of the first of them, or a lower one. */
   #rank = 0
-  /** Those that were woken since the name may be free. */
+  /** Those that were woken since one may be granted. */
   readonly #woken = new Set<string>()
   /** When the next requests are due: to keep all positions, and to look at the name. */
   #keepAt = Number.POSITIVE_INFINITY
@@ -131,11 +131,13 @@ export class LocalQueue {
   }
 
   /** The server has said this about the name. */
-  learn({ freeAt, rank, isUnseen }: State): void {
+  learn({ grantAt, rank, isUnseen }: State): void {
     const now = this.#clock.now()
-    // Since it may be free, others may have held it.
-    if (freeAt > now) this.#woken.clear()
-    this.#freeAt = freeAt
+    // Since one may have been granted, others may have held it.
+    if (grantAt > now) this.#woken.clear()
+    // What a waiter behind was told must not delay those before it.
+    const isBehind = rank > this.#rank && this.#grantAt > now
+    this.#grantAt = isBehind ? Math.min(grantAt, this.#grantAt) : grantAt
     this.#rank = Math.min(this.#rank, rank)
     this.#lookAt = now + LONGEST_SLEEP * (1 + this.#rank)
     if (isUnseen) this.#mayHaveMissed = true
@@ -149,11 +151,11 @@ export class LocalQueue {
     for (const { wake } of waiters) wake()
   }
 
-  /** When the next waiter may take the name. */
+  /** When the first waiter of the name may be granted, or the second may pass it. The others are woken by the server. */
   get #turnAt(): number {
-    return this.#woken.size < this.#waiters.size
-      ? this.#freeAt + turnAfter(this.#rank + this.#woken.size)
-      : Number.POSITIVE_INFINITY
+    const { size } = this.#woken
+    if (size >= this.#waiters.size || this.#rank + size > 1) return Number.POSITIVE_INFINITY
+    return this.#grantAt + size * TURN
   }
 
   get #nextLook(): number {

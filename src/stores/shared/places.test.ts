@@ -4,7 +4,7 @@ import { VirtualClock } from '../../testing/clock.ts'
 import { Places } from './places.ts'
 
 const claim: Claim = { name: 'a', id: '1', owner: 'me', ttl: 10_000, note: '', queue: true }
-const state = { freeAt: 10_000, rank: 0 }
+const state = { grantAt: 10_000, rank: 0 }
 
 test('releases prompt the waiter again after a grant that it did not accept', () => {
   const clock = new VirtualClock()
@@ -31,10 +31,10 @@ test('all waiters ask if their positions cannot be kept', async () => {
   const places = new Places(clock, { most: 100, keep: () => Promise.reject(new Error('down')) }, () => {})
   const woken: string[] = []
   for (const id of ['1', '2']) {
-    places.told({ ...claim, id }, { ...state, freeAt: 60_000 })
+    places.told({ ...claim, id }, { ...state, grantAt: 60_000 })
     places.add({ ...claim, id }, () => woken.push(id))
   }
-  await clock.advance(5_000)
+  await clock.advance(2_000)
   expect(woken).toEqual(['1', '2'])
   places.close()
 })
@@ -56,11 +56,11 @@ test('a waiter that was told to wait on is woken again when the next lease ends'
   const clock = new VirtualClock()
   const places = new Places(clock, { most: 100, keep: () => new Promise(() => {}) }, () => {})
   let woken = 0
-  places.told(claim, { freeAt: clock.now() + 1_000, rank: 0 })
+  places.told(claim, { grantAt: clock.now() + 1_000, rank: 0 })
   places.add(claim, () => (woken += 1))
   await clock.advance(1_000)
   expect(woken).toBe(1)
-  places.told(claim, { freeAt: clock.now() + 1_000, rank: 0 })
+  places.told(claim, { grantAt: clock.now() + 1_000, rank: 0 })
   await clock.advance(1_000)
   expect(woken).toBe(2)
   places.close()
@@ -71,7 +71,7 @@ test('a release that may not have seen a new position is looked for at once', as
   let asked = 0
   const keep = (): Promise<never> => new Promise(() => (asked += 1))
   const places = new Places(clock, { most: 100, keep }, () => {})
-  places.told(claim, { freeAt: clock.now() + 9_000, rank: 0, isUnseen: true })
+  places.told(claim, { grantAt: clock.now() + 9_000, rank: 0, isUnseen: true })
   places.add(claim, () => {})
   await clock.advance(0)
   expect(asked).toBe(1)

@@ -2,7 +2,7 @@ import { gateName, partOf } from '../../contract/reserved.ts'
 import type { Claim, Wake } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
 import { type Keeper, LocalQueue, type State } from './local-queue.ts'
-import { placeLifetime } from './queue.ts'
+import { positionLifetime } from './rules/name.ts'
 
 /**
  * Keeps the positions of the waiters of this process, all those on one name by one request, and wakes the first of them
@@ -33,12 +33,12 @@ export class Places {
     if (!queue?.has(claim.id)) this.#told.set(claim, state)
   }
 
-  /** A claim of this process was granted the name for `ttl` ms. */
-  granted({ name, id, ttl }: Claim): void {
+  /** A claim of this process was granted the name. The next one may be in `remaining` ms if nothing is freed. */
+  granted({ name, id, ttl }: Claim, remaining: number = ttl): void {
     this.#leave(name, id)
     const queue = this.#queues.get(name)
     queue?.granted(id)
-    queue?.learn({ freeAt: this.#clock.now() + ttl, rank: Number.POSITIVE_INFINITY })
+    queue?.learn({ grantAt: this.#clock.now() + remaining, rank: Number.POSITIVE_INFINITY })
   }
 
   /** From now until `remove`, keeps the position of the claim and wakes it when it should ask. */
@@ -51,7 +51,7 @@ export class Places {
       queue = new LocalQueue(name, this.#clock, this.#keeper, () => this.#queues.delete(name))
       this.#queues.set(name, queue)
     }
-    queue.add({ id, lifetime: placeLifetime(ttl), wake }, state)
+    queue.add({ id, lifetime: positionLifetime(ttl), wake }, state)
   }
 
   /** To be called when the watch of the claim ends, and not before. */

@@ -44,6 +44,8 @@ const states: Record<string, Prepare> = {
   'held by the claim, and ended': held(OWN, -1),
   'held by the claim, with waiters': held(OWN, TTL, 1),
   'held by the claim, with a token above the counter': held(OWN, TTL, 0, String(YEAR_2100 + 5)),
+  'held by the claim, which shares it': async () =>
+    client.set(KEY, `1 ${(await serverTime(client)) + TTL} held 0 7 ${TTL}/4/2 ${OWN} ["o","n"]`),
   'held by another': held(OTHER, TTL),
   'held by another, and ended': held(OTHER, -1),
   'held by another whose id has this one in its note': async () =>
@@ -55,7 +57,7 @@ const states: Record<string, Prepare> = {
     await client.set(KEY, `1 ${await serverTime(client)} free 1 9 ${TTL} ${OTHER} ["o","n"]`)
     await client.zadd(`${KEY}:line`, 1, OTHER)
     await client.zadd(`${KEY}:lapse`, (await serverTime(client)) + TTL, OTHER)
-    await client.hset(`${KEY}:waiter`, OTHER, `- ${await serverTime(client)} 0 ["o","n"]`)
+    await client.hset(`${KEY}:claim`, OTHER, 'w - 1 0 1 1 ["o","n"]')
   },
   withdrawn: () => client.set(`${KEY}:gone:${OWN}`, '1', 'PX', 5_000),
   'of another type': () => client.hset(KEY, 'field', 'value'),
@@ -74,12 +76,14 @@ const counters: Record<string, Prepare> = {
 
 const requests: Record<string, string> = {
   acquire: `acquire 32 9999999999999 ${TTL} ${TTL + 3_600_000} 1 ["o","n"]`,
+  'an acquire of a permit': `acquire 32 9999999999999 ${TTL} ${TTL + 3_600_000} 1 4 1 ["o","n"]`,
+  'an acquire of two permits': `acquire 32 9999999999999 ${TTL} ${TTL + 3_600_000} 1 4 2 ["o","n"]`,
   'a late acquire': `acquire 32 1 ${TTL} ${TTL + 3_600_000} 1 ["o","n"]`,
   release: 'release 32 0 5000 0 0 ',
 }
 
 function outcomeOf(source: string, request = ''): Promise<unknown> {
-  const suffixes = ['', ':line', ':lapse', ':waiter', `:gone:${OWN}`]
+  const suffixes = ['', ':line', ':lapse', ':claim', `:gone:${OWN}`]
   return outcome(client, source, [...suffixes.map(suffix => KEY + suffix), COUNTER], ['-', '0', '0', request, OWN])
 }
 
@@ -103,7 +107,7 @@ describe('the fast path answers and keeps what the functions do', () => {
   test('it is taken where nothing is in the way', async () => {
     await client.set(COUNTER, '100')
     const marked = script.source.replaceAll("return now .. '\\n", "return now .. '\\nfast ")
-    for (const request of ['acquire', 'release']) {
+    for (const request of ['acquire', 'release', 'an acquire of a permit', 'release']) {
       const { reply } = (await outcomeOf(marked, requests[request])) as { reply: string[] }
       expect(reply).toEqual([expect.stringMatching(/^fast /)])
     }

@@ -48,9 +48,9 @@ test('writes the keys that docs/reference/format.md describes, and each expires'
   await acquire(store, waiting)
   expect(await value('a')).toBe(`held 1 ${token} ${lease}`)
   expect(await client.zrange('holdfast:{:a}:line', '0', '-1')).toEqual([waiting.id])
-  expect(await client.zscore('holdfast:{:a}:line', waiting.id)).toBe('1')
-  expect(await client.hget('holdfast:{:a}:waiter', waiting.id)).toMatch(
-    /^holdfast:wake:[\da-f]+ \d{13} \d+ \["second",""\]$/,
+  const arrival = await client.zscore('holdfast:{:a}:line', waiting.id)
+  expect(await client.hget('holdfast:{:a}:claim', waiting.id)).toMatch(
+    new RegExp(`^w holdfast:wake:[\\da-f]+ ${arrival} \\d+ 1 1 \\["second",""\\]$`),
   )
   const never = claimOf('a')
   await store.release(never, signal)
@@ -60,9 +60,9 @@ test('writes the keys that docs/reference/format.md describes, and each expires'
   const left = await lives('a')
   const expected = {
     '': HOUR,
-    line: 10_000,
-    lapse: 10_000,
-    waiter: 10_000,
+    line: 7_000,
+    lapse: 7_000,
+    claim: 7_000,
     [`gone:${never.id}`]: LONGEST_REQUEST,
   }
   for (const [kind, life] of Object.entries(expected)) {

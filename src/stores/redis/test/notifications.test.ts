@@ -87,58 +87,41 @@ test('a wake that comes before the watch is not lost, once subscribed', async ()
   expect(delays).toEqual([0])
 })
 
-test('the next waiter is woken with a delay if the first has not asked recently, and only then', async () => {
-  await using apart = storeOf(new Redis({ port: server.port, lazyConnect: true })) // it has no waiters of its own
-  for (const [isThere, told] of [
-    [true, []],
-    [false, [2 * TURN]],
-  ] as const) {
-    const { holder, waiter: head } = await waiterFor(`is the head there? ${isThere}`)
-    const another = (): Claim => claimOf(head.name, { queue: true, roundTrip: 0 })
-    const [second, third] = [another(), another()]
-    await acquire(near, second) // of the same process as the head
-    await acquire(far, third)
-    const heard: [Claim, number][] = []
-    for (const [store, claim] of [
-      [near, head],
-      [near, second],
-      [far, third],
-    ] as const)
-      await store.watch?.(claim, (delay = 0) => heard.push([claim, delay]), signal)
-    await sleep(2 * TURN)
-    await acquire(isThere ? near : far, isThere ? head : third)
-    await apart.release(holder, signal)
-    await until('the head is woken', () => heard.length > told.length)
-    expect(heard).toContainEqual([head, 0])
-    expect(heard.filter(([claim]) => claim === third).map(([, delay]) => delay)).toEqual(told)
-    expect(heard.filter(([claim]) => claim === second)).toEqual([])
+test('the second waiter is told to follow the first, of whichever process, and no other is told', async () => {
+  const { holder, waiter: head } = await waiterFor('a')
+  const another = (): Claim => claimOf('a', { queue: true, roundTrip: 0 })
+  const heard: [Claim, number][] = []
+  const claims = [head, another(), another()] as const
+  for (const [place, claim] of claims.entries()) {
+    const store = place === 1 ? far : near
+    await acquire(store, claim)
+    await store.watch?.(claim, (delay = 0) => heard.push([claim, delay]), signal)
   }
+  const [, second, third] = claims
+  await using apart = storeOf(new Redis({ port: server.port, lazyConnect: true })) // it has no waiters of its own
+  await apart.release(holder, signal)
+  await until('both are woken', () => heard.length > 1)
+  expect(heard).toEqual(
+    expect.arrayContaining([
+      [head, 0],
+      [second, TURN],
+    ]),
+  )
+  expect(await acquire(far, second)).toMatchObject({ held: false, ahead: 1 })
+  await until('the grace period of the first is over', async () => (await acquire(far, second)).held)
+  expect(heard.filter(([claim]) => claim === third)).toEqual([])
+  expect(await look(near, { name: 'a' })).toMatchObject([{ state: 'held' }, { position: 0 }, { position: 1 }])
 })
 
-test('a release skips waiters of dead processes and wakes the first live one', async () => {
-  const dead = storeOf(new Redis({ port: server.port, lazyConnect: true }))
-  const holder = claimOf('a')
-  await hold(near, holder)
-  const gone = Array.from({ length: 3 }, () => claimOf('a', { queue: true, roundTrip: 0 }))
-  for (const claim of gone) {
-    await acquire(dead, claim)
-    await dead.watch?.(claim, () => {}, signal)
-  }
-  await dead[Symbol.asyncDispose]()
-  await until('nobody of it listens', async () => {
-    const channels = (await server.call('PUBSUB', 'CHANNELS')) as string[]
-    return channels.length === 0
-  })
-  const alive = claimOf('a', { queue: true })
-  await acquire(far, alive)
-  let woken = 0
-  await far.watch?.(alive, () => (woken += 1), signal)
-  await near.release(holder, signal)
-  await until('it is woken', () => woken > 0)
-  const { retryAfter, ahead } = (await acquire(far, alive)) as Busy
-  expect(ahead).toBe(3)
-  expect(retryAfter).toBeLessThanOrEqual(300)
-  await until('the turns of the dead are over', async () => (await acquire(far, alive)).held)
+test('a waiter that was passed keeps its position, and asks before those behind it', async () => {
+  const { holder, waiter: head } = await waiterFor('a')
+  const [second, third] = [claimOf('a', { queue: true }), claimOf('a', { queue: true })]
+  for (const claim of [second, third]) await acquire(far, claim)
+  await far.release(holder, signal)
+  await until('it is passed', async () => (await acquire(far, second)).held)
+  expect(await acquire(far, third)).toMatchObject({ held: false, ahead: 0 })
+  expect(await acquire(near, head)).toMatchObject({ held: false, ahead: 0 })
+  expect(await acquire(far, third)).toMatchObject({ held: false, ahead: 1 })
 })
 
 test('subscribes once for all waiters of a process, and once for each process', async () => {

@@ -27,7 +27,7 @@ keptPositions(() => ({
   async loseFirst() {
     const [first = ''] = (await server.call('ZRANGE', `${KEY}:line`, 0, 0)) as string[]
     for (const key of [':line', ':lapse']) await server.call('ZREM', KEY + key, first)
-    await server.call('HDEL', `${KEY}:waiter`, first)
+    await server.call('HDEL', `${KEY}:claim`, first)
   },
   free: () => server.call('SET', KEY, `1 ${String(Date.now() - 500).padStart(13, '0')} free 1 5 1000 - []`),
   async requestsDuring(work) {

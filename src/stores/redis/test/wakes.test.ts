@@ -5,7 +5,6 @@ import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { monitor } from '../../../../test/monitor.ts'
-import { gateName } from '../../../contract/reserved.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
 import { createLocks } from '../../../index.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
@@ -86,41 +85,15 @@ test('the release of a slot and the permit of the next waiter of the same proces
   const semaphore = locks.semaphore('a', { limit: 2 })
   const held = [await semaphore.acquire(), await semaphore.acquire()]
   const waiting = Array.from({ length: 3 }, () => semaphore.acquire())
-  // One at the slots, the others at the gate.
-  await until('they wait', async () => (await look(store, { name: gateName('a') })).length === 3)
+  await until('they wait', async () => (await look(store, { name: 'a' })).length === 5)
   const { verbs, messages } = await costOf(async () => {
     await held[0]?.release()
     await Promise.race(waiting)
   })
-  expect(verbs[0]).toEqual(['release', 'acquireSome'])
+  expect(verbs).toEqual([['release', 'acquire']])
   expect(messages).toBe(0)
   await held[1]?.release()
   for (const next of waiting) await (await next).release()
-})
-
-test('a call that ends while it waits for slots prompts one other', async () => {
-  const locks = createLocks(store, { ttl: 60_000 })
-  const far = createLocks(other, { ttl: 60_000 })
-  await far.semaphore('a', { limit: 8 }).acquire({ permits: 8 })
-  const call = new AbortController()
-  const ending = locks.semaphore('a', { limit: 8 }).acquire({ signal: call.signal })
-  await until('it waits', async () => (await look(other, { name: 'a' })).length === 2)
-  const waiting = Promise.allSettled(Array.from({ length: 8 }, () => locks.semaphore('a', { limit: 8 }).acquire()))
-  await until('the others wait', async () => (await look(other, { name: gateName('a') })).length === 9)
-  using watcher = await monitor(server)
-  call.abort()
-  await expect(ending).rejects.toThrow('aborted')
-  await until('the next waits', async () => (await look(other, { name: gateName('a') })).length === 8)
-  // Equal requests share a header, which says how long each of their ids is.
-  const args = (await watcher.all()).filter(({ inScript }) => !inScript).flatMap(all => all.args)
-  const sent = args.flatMap((arg, at) => {
-    const [, verb = '', width] = /^(release|acquireSome) (\d+) /.exec(arg) ?? []
-    return Array.from({ length: width ? (args[at + 1] ?? '').length / Number(width) : 0 }, () => verb)
-  })
-  // The next asks with the releases, and once more when their answer wakes it.
-  expect(sent).toEqual([...Array.from({ length: 9 }, () => 'release'), 'acquireSome', 'acquireSome'])
-  await Promise.all([locks.close(), far.close()])
-  await waiting
 })
 
 test('a waiter of the same process that does not ask is woken by the answer', async () => {
@@ -158,54 +131,19 @@ test.each([0, 1])('if the answer is lost, the first waiter asks; also after %d r
   expect(heard).toEqual([0])
 })
 
-test('if the answer is lost, the first waiter of a slot asks before a call for any slot overtakes it', async () => {
-  const locks = createLocks(store, { ttl: 60_000 })
-  const far = createLocks(other, { ttl: 60_000 })
-  await far.acquire('a')
-  const others = await far.semaphore('a', { limit: 2 }).acquire()
-  const served: string[] = []
-  const waitFor = async (what: string, lease: Promise<{ release(): Promise<unknown> }>): Promise<void> => {
-    const held = await lease
-    served.push(what)
-    await held.release()
-  }
-  const waitUntil = (many: number): Promise<unknown> =>
-    until('they wait', async () => (await look(other, { name: 'a' })).length === many + 1)
-  const lease = waitFor('lease', locks.acquire('a'))
-  await waitUntil(1)
-  const permit = waitFor('permit', locks.semaphore('a', { limit: 2 }).acquire())
-  await waitUntil(2)
-  const cut = proxy.cutAfterRequest('break')
-  expect(await failureOf(locks.break('a'))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+test('if the answer that grants a permit is lost, the next waiter asks', async () => {
+  const [holder, heard]: [Claim, number[]] = [claimOf('a', { limit: 2, units: 2 }), []]
+  await hold(other, holder)
+  const permit = (): Claim => claimOf('a', { limit: 2, queue: true })
+  const first = await waiter(store, 'a', [], permit())
+  const second = await waiter(store, 'a', heard, permit())
+  await other.release(holder, signal)
+  heard.length = 0
+  const cut = proxy.cutAfterRequest('acquire')
+  expect(await failureOf(acquire(store, first))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   await cut
-  await Promise.all([lease, permit])
-  expect(served).toEqual(['lease', 'permit'])
-  await others.release()
-})
-
-test('if the answer that grants a permit is lost, the next at the gate asks, also when releases prompt nobody', async () => {
-  const gate = claimOf(gateName('a'))
-  await hold(other, gate)
-  const locks = createLocks(store, { ttl: 60_000 })
-  let served = 0
-  const all = Array.from({ length: 2 }, async () => {
-    const permit = await locks.semaphore('a', { limit: 2 }).acquire()
-    served += 1
-    return permit
-  })
-  await until('they wait', async () => (await look(other, gate)).length === 3)
-  // The first asks in vain, again and again.
-  for (let round = 0; round < 16; round += 1) {
-    await store.release(claimOf(gate.name), signal)
-    await new Promise(resolve => setTimeout(resolve, 5))
-  }
-  const cut = proxy.cutAfterRequest('acquireSome')
-  const began = performance.now()
-  await other.release(gate, signal)
-  await cut
-  await until('both are served', () => served === 2)
-  expect(performance.now() - began).toBeLessThan(1_000) // their positions are kept after 1.7 s
-  for (const permit of await Promise.all(all)) await permit.release()
+  await until('it asks', () => heard.includes(0), AT_ONCE)
+  expect(await hold(store, second)).toBeTypeOf('bigint')
 })
 
 test('a lost answer wakes no other waiter while the first asks', async () => {

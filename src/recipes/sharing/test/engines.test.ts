@@ -72,6 +72,28 @@ async function names(locks: Locks): Promise<string[]> {
   return (await Array.fromAsync(locks.list())).map(({ name }) => name)
 }
 
+/** 60 permits, 500 readers, and a writer that waits for all of them. */
+async function holdMany(one: Locks, other: Locks): Promise<void> {
+  const both = [one, other] as const
+  const permits = await Promise.all(
+    Array.from({ length: 60 }, (_, index) => both[index % 2 ? 1 : 0].semaphore('many', { limit: 60 }).acquire()),
+  )
+  expect(new Set(permits.map(({ slot }) => slot)).size).toBe(60)
+  expect(await one.semaphore('many', { limit: 60 }).tryAcquire()).toBeUndefined()
+  const readers = await Promise.all(
+    Array.from({ length: 500 }, (_, index) => both[index % 2 ? 1 : 0].readWrite('crowd').reader.acquire()),
+  )
+  expect((await other.inspect('crowd')).holders).toHaveLength(500)
+  const writing = one.readWrite('crowd').writer.acquire()
+  await until('the writer waits', async () => (await other.inspect('crowd')).waiters.length === 1)
+  expect(await other.readWrite('crowd').reader.tryAcquire()).toBeUndefined()
+  for (const lease of [...permits, ...readers]) lease.assertHeld()
+  expect(new Set(await Promise.all([...permits, ...readers].map(lease => lease.release())))).toEqual(
+    new Set(['released']),
+  )
+  expect(await (await writing).release()).toBe('released')
+}
+
 test.concurrent.for(Object.entries(engines))(
   'over %s never more than the limit, no reader beside a writer, and the slots of the dead are freed',
   { timeout: 120_000 },
@@ -105,6 +127,9 @@ test.concurrent.for(Object.entries(engines))(
     if (isOrdered) expect(pages.done).toBe(10)
     const isLeft = async (): Promise<boolean> => (await names(one)).length > 0
     await until('nothing is left', async () => !(await isLeft())) // withdrawals in the background
+
+    if (one.store.guarantees.sharing === 'slots') await holdMany(one, other)
+    await until('nothing is left', async () => !(await isLeft()))
 
     // A process that dies: its store ends, and nothing is released.
     const store = await openStore(url)

@@ -27,9 +27,10 @@ export function allowed(
   window: Window,
   watching: Watching,
   leniency: Leniency,
+  isAlone: boolean,
 ): Possible | string {
   try {
-    const tokens = check(outcome, op, answer, window, watching, leniency)
+    const tokens = check(outcome, op, answer, window, watching, leniency, isAlone)
     return { ...outcome.to, tokens }
   } catch (error) {
     if (error instanceof Mismatch) return error.message
@@ -42,8 +43,9 @@ function check(
   op: Op,
   answer: Answer,
   window: Window,
-  { watched, kept }: Watching,
+  { kept }: Watching,
   leniency: Leniency,
+  isAlone: boolean,
 ): Tokens {
   const { tokens } = to
   const precision = leniency.precision + TINY
@@ -61,7 +63,7 @@ function check(
   if (grant && given?.held) {
     same('slots', grant.slots, given.slots ?? [0], tokens)
     const ttl = op.verb === 'acquire' ? op.asker.ttl : op.verb === 'renew' ? op.ttl : 0
-    const least = ttl - (window.received - window.sent) - precision
+    const least = leniency.lasts(ttl) - (window.received - window.sent) - precision
     if (given.ttl < least) throw new Mismatch(`the ttl should be at least ${least}, not ${given.ttl}`)
     const end = to.late.holders.find(({ id }) => id === idOf(op))?.expires ?? Infinity
     const most = end - window.sent + precision
@@ -71,10 +73,11 @@ function check(
   if (ruling.verb !== 'acquire' || ruling.held || !given || given.held) return tokens
   if (to.early.gone.has(idOf(op) as string)) return tokens // withdrawn: it asks no more
   const { ahead, retryAfter, holder } = given
-  if (ahead !== undefined) same('ahead', ruling.ahead, ahead, tokens)
+  // Of requests under way together, none need know of the others.
+  if (ahead !== undefined && (isAlone || leniency.precision === 0)) same('ahead', ruling.ahead, ahead, tokens)
   const [shortest, longest] = retry as readonly [number, number]
-  // A watched waiter that is kept is woken in time.
-  if (retryAfter > longest + precision && !(given.kept && watched.has(idOf(op) as string)))
+  // A waiter that is kept is woken in time.
+  if (retryAfter > longest + precision && !given.kept)
     throw new Mismatch(`retryAfter should be at most ${longest}, not ${retryAfter}`)
   // A request that comes too soon costs only time.
   if (retryAfter < shortest - precision && leniency.precision === 0)

@@ -78,6 +78,7 @@ async function rigOf(harness: StoreHarness, leniency: Partial<Leniency>): Promis
     latestWake: 3_000,
     now: () => performance.now(),
     sleep: ms => new Promise(resolve => setTimeout(resolve, ms)),
+    lasts: ms => ms,
     ends: ms => takeoverTime(ms, takeover),
     ...leniency,
   }

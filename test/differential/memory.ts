@@ -26,6 +26,7 @@ export function memoryRig(open: typeof memory = memory): Rig {
     now: () => clock.now(),
     sleep: ms => clock.advance(ms),
     setBack: ms => clock.setBack(ms),
+    lasts: ms => ms,
     ends: ms => ms,
   }
 }

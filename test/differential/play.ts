@@ -260,7 +260,7 @@ class Player {
       if (left.length === 0) after.push(state)
       for (const next of left) {
         const others = left.filter(each => each !== next)
-        for (const to of this.#after(state, next)) {
+        for (const to of this.#after(state, next, requests.length === 1)) {
           if (typeof to === 'string') problem ??= `${JSON.stringify(next.op, forPeople)}: ${to}`
           else go(to, others)
         }
@@ -274,12 +274,16 @@ class Player {
     return undefined
   }
 
-  *#after(state: Possible, { op, window, answer, watching, until }: Sent): Iterable<Possible | string> {
+  *#after(
+    state: Possible,
+    { op, window, answer, watching, until }: Sent,
+    isAlone: boolean,
+  ): Iterable<Possible | string> {
     for (const from of this.#arrivals(state, window, watching)) {
       if (!answer) yield { ...from, pending: [...from.pending, { op, sent: window.sent, received: until }] }
       else
         for (const outcome of outcomes(from, op, window, watching, this.#rig))
-          yield allowed(outcome, op, answer.is, window, watching, this.#rig)
+          yield allowed(outcome, op, answer.is, window, watching, this.#rig, isAlone)
     }
   }
 

@@ -45,8 +45,12 @@ export interface Outcome {
 export interface Slack {
   /** Milliseconds: 0 if everybody has the same clock. Servers may count whole milliseconds. */
   readonly precision: number
-  /** Milliseconds after which a lease, or a position, of this many has certainly ended. */
+  /** Milliseconds for which a lease, or a position, of this many lasts at least. */
+  lasts(ms: number): number
+  /** Milliseconds after which it has certainly ended. */
   ends(ms: number): number
+  /** Does a claim that does not queue pass no waiter, also if that does not ask? */
+  readonly triesWait?: boolean
 }
 
 /** What is known of the waiters. */
@@ -76,7 +80,9 @@ export class Undecided extends Error {}
 export function outcomes(from: Possible, op: Op, window: Window, watching: Watching, slack: Slack): Outcome[] {
   const states = [from, ...looks(from, window, watching, slack)]
   return states.flatMap(state =>
-    [...verdicts(state, op, window, watching)].map(verdict => outcome(state, op, window, watching, slack, verdict)),
+    [...verdicts(state, op, window, watching, slack)].map(verdict =>
+      outcome(state, op, window, watching, slack, verdict),
+    ),
   )
 }
 
@@ -90,7 +96,7 @@ function looks(from: Possible, { sent }: Window, watching: Watching, slack: Slac
   if (slack.precision === 0 || first > sent) return []
   const window = { sent: Math.min(Math.max(first, from.at), sent), received: sent }
   const op = { verb: 'look' } as const
-  return [...verdicts(from, op, window, watching)]
+  return [...verdicts(from, op, window, watching, slack)]
     .map(verdict => outcome(from, op, window, watching, slack, verdict).to)
     .filter(({ early }) => early.holders.length < holders.length || early.waiters.length < waiters.length)
 }
@@ -99,7 +105,13 @@ function looks(from: Possible, { sent }: Window, watching: Watching, slack: Slac
 type Verdict = ReadonlyMap<string, boolean>
 
 /** Each combination of the times that may be over, and need not be, within the window. */
-function* verdicts(from: Possible, op: Op, { sent, received }: Window, { kept }: Watching): Iterable<Verdict> {
+function* verdicts(
+  from: Possible,
+  op: Op,
+  { sent, received }: Window,
+  { kept }: Watching,
+  { triesWait }: Slack,
+): Iterable<Verdict> {
   const sure = new Map<string, boolean>()
   const doubts: string[] = []
   const judge = (key: string, early: number, late: number): void => {
@@ -124,8 +136,9 @@ function* verdicts(from: Possible, op: Op, { sent, received }: Window, { kept }:
     const grace = op.verb === 'acquire' ? firstGrace(early, verdict) : undefined
     if (grace === undefined) yield verdict
     else {
-      if (sent < late.changed + grace) yield new Map(verdict).set('changed', false)
-      if (received >= early.changed + grace) yield new Map(verdict).set('changed', true)
+      const mayPass = op.verb === 'acquire' && (op.asker.queue || !triesWait)
+      if (sent < late.changed + grace || !mayPass) yield new Map(verdict).set('changed', false)
+      if (mayPass && received >= early.changed + grace) yield new Map(verdict).set('changed', true)
     }
   }
 }
@@ -179,12 +192,21 @@ function outcome(
   const seen = [first.name.state, kept(last.name.state, last.given, slack)] as const
   const at = Math.max(from.at, sent)
   if (op.verb === 'inspect') return { ruling, seen, to: { ...from, at, early: first.given, late: last.given } }
-  const early = widened(unwritten(first.name.state, first.given, sent, slack), first.given, () => -slack.precision)
-  const late = widened(seen[1], last.given, ms => slack.ends(ms) - ms + slack.precision, received)
+  const early = widened(
+    unwritten(first.name.state, first.given, sent, slack),
+    first.given,
+    ms => slack.lasts(ms) - ms - slack.precision,
+    sent,
+  )
+  const late = {
+    ...widened(seen[1], last.given, ms => slack.ends(ms) - ms + slack.precision, received),
+    // A store may remember for longer that a claim was withdrawn.
+    gone: new Map([...seen[1].gone].map(([id, until]) => [id, last.given.gone.has(id) ? until : Infinity])),
+  }
   if (JSON.stringify(shapeOf(early)) !== JSON.stringify(shapeOf(late)))
     throw new Undecided('the order of two times is in doubt')
   const ends = [...verdict].flatMap(([key, isOver]) => (isOver ? [endOf(from.early, key)] : []))
-  const to = { ...from, at, early, late, expected: expectedAfter() }
+  const to = mayRefuse({ ...from, at, early, late, expected: expectedAfter() }, op, ruling, slack)
   if (ruling.verb !== 'acquire' || ruling.held) return { ruling, seen, to }
   const [shortest, longest] = [
     nameAt(from.early, received, verdict, slack),
@@ -208,6 +230,16 @@ function outcome(
     for (const waiter of expected.keys()) if (!next.has(waiter)) expected.delete(waiter)
     return expected
   }
+}
+
+/** A store may remember a claim that was withdrawn also if it was found (R4). */
+function mayRefuse(state: Possible, op: Op, ruling: Ruling, { precision }: Slack): Possible {
+  if (precision === 0 || op.verb !== 'release' || ruling.verb !== 'release' || ruling.answer === 'gone') return state
+  const withUntil = (name: NameState, until: number): NameState => ({
+    ...name,
+    gone: new Map(name.gone).set(op.id, until),
+  })
+  return { ...state, early: withUntil(state.early, Number.NEGATIVE_INFINITY), late: withUntil(state.late, Infinity) }
 }
 
 function endOf({ holders, waiters }: NameState, key: string): number {
@@ -244,12 +276,7 @@ function candidates(state: NameState, now: number): ReadonlySet<string> {
 }
 
 /** Adds to each time that the request has set. `now`: a time that is counted from it. */
-function widened(
-  state: NameState,
-  given: NameState,
-  more: (ms: number) => number,
-  now = Number.POSITIVE_INFINITY,
-): NameState {
+function widened(state: NameState, given: NameState, more: (ms: number) => number, now: number): NameState {
   const add = (time: number, before: number | undefined): number => {
     return time === before ? time : time + more(Math.max(time - now, 0))
   }
@@ -259,9 +286,6 @@ function widened(
     ...state,
     holders: state.holders.map(each => ({ ...each, expires: add(each.expires, held.get(each.id)) })),
     waiters: state.waiters.map(each => ({ ...each, lapses: add(each.lapses, kept.get(each.id)) })),
-    gone: new Map(
-      [...state.gone].map(([id, until]) => [id, given.gone.has(id) || now === Infinity ? until : Infinity]),
-    ),
     changed: add(state.changed, given.changed),
   }
 }

@@ -63,9 +63,12 @@ function withBlock(text: string, parts: readonly string[]): string {
 
 function overview(stores: readonly Promised[]): string {
   return table(
-    ['store', 'shared by', 'order', 'waiting', 'shortest ttl', 'takeover, ttl of 10 s', 'clock that ends a lease'],
-    stores.map(({ name, guarantees: { scope, order, waiting, shortestTtl, takeover, clock } }) => [
-      ...[name, scope, order, waiting],
+    [
+      ...['store', 'shared by', 'order', 'waiting', 'sharing of a name'],
+      ...['shortest ttl', 'takeover, ttl of 10 s', 'clock that ends a lease'],
+    ],
+    stores.map(({ name, guarantees: { scope, order, waiting, sharing, shortestTtl, takeover, clock } }) => [
+      ...[name, scope, order, waiting, sharing === 'slots' ? 'permits, readers, writers' : 'permits, unordered'],
       ...[`${number(shortestTtl)} ms`, `${number(takeoverTime(10_000, takeover))} ms`, clock],
     ]),
   )

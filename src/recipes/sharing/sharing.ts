@@ -14,13 +14,15 @@ export interface Sharing {
    * - Where calls state different limits, the smallest limit of those that hold counts.
    * - Waiters are served in order. If the first needs more than is free, the others wait too.
    * - A permit is renewed, lost and fenced as a lease is. A process that died frees its permits after the ttl.
+   * - Over a store that keeps no queue (Redlock, advisory locks) a permit is a lease on one of `limit` names, in no order.
+   *   `permits` is 1 there, and the name of a permit that of its ticket.
    *
    * Throws `INVALID_ARGUMENT`.
    */
   semaphore(name: string, options: SemaphoreOptions): Acquirable<Permit, PermitOptions>
   /**
    * Readers and writers of `name`: any number of readers at a time, or one writer. Readers that come after a waiting writer
-   * wait. Sends no request by itself. Throws `INVALID_ARGUMENT`.
+   * wait. Sends no request by itself. Throws `INVALID_ARGUMENT`, also over a store that keeps no queue.
    *
    * - A writer is what `acquire(name)` acquires.
    * - A reader cannot become a writer: it would wait for itself.

@@ -20,11 +20,11 @@ export function guaranteesOf(driver: Pick<RedisDriver, 'isCluster' | 'canListen'
     durability: 'that of Redis: of its append-only file or snapshot in a restart, of the replica in a failover',
     limits: [
       'A restart without data, or a failover to a replica that missed a write, frees held names.',
-      'If its clock is set forward, leases end early; if it is set back, they last longer, by at most one ttl once another claim asks.',
+      'If its clock is set forward, leases end early; if it is set back, they last longer, by at most one ttl once another claim asks (of several holders: the longest).',
       'If its clock is set back, a stale request may take effect for that much longer.',
       'An eviction policy other than noeviction may drop leases.',
       'WAIT is not used: it narrows the window of a failover and does not close it.',
-      'A first waiter that is paused delays the next by 100 ms and its round trip (at most 1.1 s); if it asked within the last 100 ms, or the first ten are of one paused process, by up to a third of the ttl of the next.',
+      'A first waiter that is paused delays the next by 100 ms and its round trip (at most 1.1 s), several by up to 5 s.',
       ...(driver.canListen ? [] : ['Waiters that poll may overtake each other from the third position on.']),
     ],
   }

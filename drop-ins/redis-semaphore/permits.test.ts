@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
 import { LeaseError } from '../../src/index.ts'
-import { RedlockMultiSemaphore, RedlockSemaphore } from './index.ts'
+import { MultiSemaphore, RedlockMultiSemaphore, RedlockSemaphore, Semaphore } from './index.ts'
 
 const once = { acquireAttemptsLimit: 1 }
 
@@ -18,7 +18,17 @@ afterAll(async () => {
   await Promise.all(servers.map(each => each.stop()))
 })
 
-test('several permits are held all or none, waited for and renewed, until none is', async () => {
+test('over one server a limit may be any number, and a holder has up to 64 permits', async () => {
+  const [client] = clients as [Redis]
+  const most = new MultiSemaphore(client, 'a', 100, 64)
+  await most.acquire()
+  const others = Array.from({ length: 36 }, () => new Semaphore(client, 'a', 100))
+  await Promise.all(others.map(other => other.acquire()))
+  expect(await new Semaphore(client, 'a', 100, once).tryAcquire()).toBe(false)
+  await Promise.all([most, ...others].map(each => each.release()))
+})
+
+test('over several servers, several permits are held all or none, waited for and renewed, until none is', async () => {
   const trusted = { trustRestarted: true, lockTimeout: 3_000 }
   const one = new RedlockSemaphore(clients, 'b', 20, trusted)
   const most = new RedlockMultiSemaphore(clients, 'b', 20, 19, trusted)

@@ -3,7 +3,6 @@ import { afterAll, expect, test } from 'vitest'
 import { takeoverTime } from '../../src/contract/time.ts'
 import type { StoreHarness } from '../harnesses/harness.ts'
 import { isFull } from '../tier.ts'
-import type { Leniency } from './allowed.ts'
 import { type History, histories } from './history.ts'
 import { play, type Rig } from './play.ts'
 
@@ -15,7 +14,7 @@ const STEPS = 40
 const HISTORIES = Number(process.env.HOLDFAST_HISTORIES ?? (isFull ? 1_000 : 120))
 
 /** Registers the differential test of an engine that knows slots. A failing history is shrunk, and repeated by its seed. */
-export function differ(harness: StoreHarness, leniency: Partial<Leniency> = {}): void {
+export function differ(harness: StoreHarness, leniency: Partial<Rig> = {}): void {
   test.skipIf(harness.lacks?.slots)(
     `${harness.name} answers as the rules of a name do`,
     { timeout: 10 * 60_000 },
@@ -68,7 +67,7 @@ function said({ seed, counterexamplePath, counterexample, errorInstance }: RunDe
 }
 
 /** Three clients of the server. */
-async function rigOf(harness: StoreHarness, leniency: Partial<Leniency>): Promise<Rig> {
+async function rigOf(harness: StoreHarness, leniency: Partial<Rig>): Promise<Rig> {
   const clients = await Promise.all([harness.open(), harness.open(), harness.open()])
   const { takeover } = clients[0].guarantees
   return {

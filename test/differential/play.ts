@@ -7,7 +7,17 @@ import { type Asker, positionLifetime } from '../../src/stores/shared/rules/name
 import { type Answer, allowed, type Leniency } from './allowed.ts'
 import type { Demand, History, Request, Step } from './history.ts'
 import type { Op } from './op.ts'
-import { merged, outcomes, type Possible, START, Undecided, type Watching, type Window } from './possible.ts'
+import {
+  joining,
+  merged,
+  type Outcome,
+  outcomes,
+  type Possible,
+  START,
+  Undecided,
+  type Watching,
+  type Window,
+} from './possible.ts'
 
 /** An engine under test. */
 export interface Rig extends Leniency {
@@ -89,7 +99,8 @@ class Player {
     if (step.verb === 'settle') return this.settle()
     if (step.verb === 'back') return this.#setBack(step.ms)
     if (step.verb === 'follow') return this.#follow()
-    if (step.verb === 'together') return this.#check(await Promise.all(step.requests.map(each => this.#send(each))))
+    if (step.verb === 'together')
+      return this.#check(await Promise.all(this.#apart(step.requests).map(each => this.#send(each))))
     if (step.verb !== 'abort') return this.#check([await this.#send(step)])
     const controller = new AbortController()
     if (step.early) controller.abort()
@@ -127,6 +138,13 @@ class Player {
     }
   }
 
+  /** Without those that see another one between its two steps. */
+  #apart(requests: readonly Request[]): readonly Request[] {
+    if (!this.#rig.isSplit) return requests
+    const claims = requests.map(each => ('claim' in each ? each.claim : undefined))
+    return requests.filter(({ verb }, index) => verb !== 'inspect' && claims.indexOf(claims[index]) === index)
+  }
+
   /** Times of wakes before and after cannot be compared, so no wake may be outstanding. */
   async #setBack(ms: number): Promise<string | undefined> {
     if (!this.#rig.setBack) return undefined
@@ -158,8 +176,12 @@ class Player {
 
   async #send(request: Request, signal?: AbortSignal): Promise<Sent> {
     const { now, clients } = this.#rig
-    const store = clients[request.client % clients.length] as Store
-    const claim = this.#claims['claim' in request ? (request.claim as number) : 0] as Claim
+    const number = 'claim' in request ? (request.claim as number) : 0
+    const claim = this.#claims[number] as Claim
+    // Each waiter is of one process: what keeps its position and wakes it is the client through which it asks.
+    const isWaiter = (request.verb === 'acquire' || request.verb === 'copy') && claim.queue
+    const client = (isWaiter ? number : request.client) % clients.length
+    const store = clients[client] as Store
     const [op, asked] = this.#opOf(request, claim)
     if (op.verb === 'release') this.#stop(claim.id)
     const watching = this.#watching
@@ -169,7 +191,10 @@ class Player {
       const is = await ask(store, op, asked, signal ?? AbortSignal.timeout(10_000))
       const answered = { op, window: { sent, received: now() }, answer: { is }, watching, until }
       const { owner, limit, units, queue } = asked
-      const what = JSON.stringify([request, { owner, limit, units, queue }, '->', is ?? 'nothing'], forPeople)
+      const what = JSON.stringify(
+        [{ ...request, client }, { owner, limit, units, queue }, '->', is ?? 'nothing'],
+        forPeople,
+      )
       this.answers.push(`${sent.toFixed(1)} to ${answered.window.received.toFixed(1)}: ${what}`)
       if (op.verb === 'acquire') await this.#answered(store, asked, is as Grant | Busy, sent)
       return answered
@@ -282,9 +307,16 @@ class Player {
     for (const from of this.#arrivals(state, window, watching)) {
       if (!answer) yield { ...from, pending: [...from.pending, { op, sent: window.sent, received: until }] }
       else
-        for (const outcome of outcomes(from, op, window, watching, this.#rig))
+        for (const outcome of this.#outcomes(from, op, window, watching, isAlone))
           yield allowed(outcome, op, answer.is, window, watching, this.#rig, isAlone)
     }
+  }
+
+  #outcomes(from: Possible, op: Op, window: Window, watching: Watching, isAlone: boolean): Outcome[] {
+    const rig = this.#rig
+    const found = outcomes(from, op, window, watching, rig)
+    const mayJoin = rig.isSplit && !isAlone && op.verb === 'acquire' && op.asker.queue
+    return mayJoin ? [...found, ...joining(from, op, window, watching, rig)] : found
   }
 
   /** The state, and the states if requests without an answer arrive before the end of the window. */

@@ -49,6 +49,8 @@ export interface Slack {
   lasts(ms: number): number
   /** Milliseconds after which it has certainly ended. */
   ends(ms: number): number
+  /** Does an `acquire` join the queue in a step of its own, which others may see? */
+  readonly isSplit?: boolean
   /** Does a claim that does not queue pass no waiter, also if that does not ask? */
   readonly triesWait?: boolean
 }
@@ -84,6 +86,22 @@ export function outcomes(from: Possible, op: Op, window: Window, watching: Watch
       outcome(state, op, window, watching, slack, verdict),
     ),
   )
+}
+
+/** What the rules answer to a claim that joins the queue, and is not granted yet although it could be. */
+export function joining(from: Possible, op: Op, window: Window, watching: Watching, slack: Slack): Outcome[] {
+  const blocking: Holder = {
+    ...{ id: '', owner: '', note: '', ttl: Infinity, limit: 1, token: 0 },
+    ...{ slots: [0], expires: Infinity },
+  }
+  const blocked = (state: NameState): NameState => ({ ...state, holders: [...state.holders, blocking] })
+  const freed = (state: NameState): NameState => ({ ...state, holders: state.holders.filter(({ id }) => id !== '') })
+  const found = outcomes({ ...from, early: blocked(from.early), late: blocked(from.late) }, op, window, watching, slack)
+  return found.map(({ seen, to, ...outcome }) => ({
+    ...outcome,
+    seen: [freed(seen[0]), freed(seen[1])],
+    to: { ...to, early: freed(to.early), late: freed(to.late) },
+  }))
 }
 
 /** The states if the store, which asks for waiters, has seen before the request that something was over. */

@@ -1,4 +1,5 @@
 import { zookeeperHarness } from '../harnesses/zookeeper.ts'
 import { differ } from './differ.ts'
 
-differ(zookeeperHarness(), { knowsNoEnds: true })
+// A renewal counts from the last request that its session has sent.
+differ(zookeeperHarness(), { lasts: ms => 0.8 * ms, knowsNoEnds: true, isSplit: true })

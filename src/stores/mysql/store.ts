@@ -100,8 +100,11 @@ export class MysqlStore implements Store {
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     let first: 'released' | 'gone' | undefined
+    let hasLeft = false
     return this.#put(key, undefined, signal, (name, mayBeDone) => {
-      const answer = name.release(key)
+      const isWaiting = name.isWaiting(key)
+      const answer = name.release(key, hasLeft)
+      hasLeft ||= isWaiting
       first ??= answer
       if (first !== answer && mayBeDone) throw unclear(key.name)
       return answer

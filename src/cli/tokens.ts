@@ -1,11 +1,10 @@
-import { slotName } from '../contract/reserved.ts'
+import { presentedByAll } from '../fencing/fence.ts'
+import { writeToken } from '../fencing/shown.ts'
 import type { Lease, LeaseSet, Permit } from '../index.ts'
-import { heldSlotsOf } from '../recipes/sharing/permit.ts'
 
-/** The token of each resource that a fence compares: of each name, or of each slot of a permit. */
+/** What a fence compares, by resource: the token of each name, that of a permit with its limit and slots. */
 export function tokensOf(held: Lease | Permit | LeaseSet): Readonly<Record<string, string>> {
   const leases = 'leases' in held ? held.leases : [held]
-  const tokens =
-    'slots' in held ? heldSlotsOf(held).map(({ slot, token }) => ({ name: slotName(held.name, slot), token })) : leases
-  return Object.fromEntries(tokens.map(({ name, token }) => [name, token.toString()]))
+  const shown = leases.flatMap(lease => presentedByAll({ ...lease }, {}))
+  return Object.fromEntries(shown.map(({ resource, mark }) => [resource, writeToken(mark)]))
 }

@@ -1,10 +1,12 @@
 import { checkKeys, checkText, invalid, show } from '../contract/check.ts'
 import { slotName } from '../contract/reserved.ts'
-import type { Holder, Holders, Mark, Marks } from './mark.ts'
+import type { Holder, Holders, Mark, Marks, Shown } from './mark.ts'
+import { isAlone } from './rule.ts'
+import { areSlots, parseToken } from './shown.ts'
 
 /** The options of every fence. */
 export interface FenceOptions {
-  /** What the fence guards. Each resource has one high-water mark. @default the name of the lease */
+  /** What the fence guards. Each resource has high-water marks of its own. @default the name of the lease */
   readonly resource?: string | undefined
   /**
    * Compared before the token. After a move to another store or a restored backup, `holdfast fence advance` prints the
@@ -17,6 +19,8 @@ export interface FenceOptions {
 /** A stored high-water mark. */
 export interface MarkRecord extends Mark {
   readonly resource: string
+  /** A slot of permits, or `r0` to `r15` for the readers in each 16th slot. `undefined`: it is the mark of the name. */
+  readonly slot?: string | undefined
   /** What this mark guards, where an engine keeps several for one resource. */
   readonly part?: string | undefined
   /** When its token last changed, in milliseconds since 1970 by the engine's clock. */
@@ -25,7 +29,7 @@ export interface MarkRecord extends Mark {
 
 /** Stored marks. They can be listed, and changed by hand, which is dangerous. */
 export interface KeptMarks extends Marks {
-  /** The marks of resources that begin with `prefix`, sorted by resource. @param prefix @default '' */
+  /** The marks of resources that begin with `prefix`, sorted by resource and slot. @param prefix @default '' */
   list(prefix?: string): Promise<readonly MarkRecord[]>
   /**
    * Begins the next epoch of a resource and resolves to its number. `undefined`: the resource has no mark. From then on
@@ -33,8 +37,8 @@ export interface KeptMarks extends Marks {
    */
   advance(resource: string): Promise<number | undefined>
   /**
-   * Deletes marks that were last raised more than `olderThan` milliseconds ago, and resolves to their number. A holder
-   * that has been paused for longer can then write again.
+   * Deletes the marks of resources of which none was raised within the last `olderThan` milliseconds, and resolves to
+   * their number. A holder that has been paused for longer can then write again.
    */
   prune(olderThan: number, prefix?: string): Promise<number>
 }
@@ -52,7 +56,7 @@ export interface TransactionOptions {
 export interface TransactionFence<Transaction, Any> {
   /**
    * Begins a transaction, checks the token of the lease, or of each lease of a set, runs `work`, and commits.
-   * Transactions of one resource run one after the other. If it rejects, nothing was written, except after
+   * Transactions of one resource run one after the other, except those of permits of different slots and of readers. If it rejects, nothing was written, except after
    * `OUTCOME_UNKNOWN`, or if `work` ended the transaction itself. It rejects with the error of `work`, or with:
    *
    * - `STALE_TOKEN`: a newer holder was seen.
@@ -83,7 +87,7 @@ export interface TransactionFence<Transaction, Any> {
 /** The mark that a holder presents to a resource. */
 export interface Presented {
   readonly resource: string
-  readonly mark: Mark
+  readonly mark: Shown
   /** The name of the lease. */
   readonly name?: string | undefined
 }
@@ -107,10 +111,14 @@ export function checkResource(resource: unknown): asserts resource is string {
 }
 
 /** Throws `INVALID_ARGUMENT` for an invalid mark. */
-export function checkMark({ epoch, token }: Mark): void {
+export function checkMark({ epoch, token, limit, slots }: Shown): void {
   checkEpoch(epoch)
   if (typeof token !== 'bigint' || token < 0n || token > LARGEST_TOKEN)
     throw invalid(`the token must be a bigint from 0 to 2^63 - 1, such as lease.token, not ${show(token)}`)
+  if ((limit === undefined && slots === undefined) || areSlots({ limit, slots })) return
+  throw invalid(
+    `a permit is shown with its limit and slots, such as { limit: 5, slots: [0, 2] }, not ${show({ limit, slots })}`,
+  )
 }
 
 function checkEpoch(epoch: unknown): void {
@@ -124,11 +132,10 @@ export function presentedBy(holder: Holder, { resource, epoch = 0 }: FenceOption
     throw invalid(`a fence needs a lease or its { name, token }, not ${show(holder)}`)
   if ('then' in holder) throw invalid('a fence needs a lease, not a promise: await it')
   if ('leases' in holder) throw invalid('this fence takes one lease, not a set: pass one of set.leases')
-  const slots = slotsOf(holder)
-  if (slots.length > 1)
-    throw invalid(`this fence takes one token, and the permit of ${show(holder.name)} has ${slots.length} slots`)
-  const [{ slot } = { slot: 0 }] = slots
-  const mark = { epoch, token: holder.token }
+  const [{ slot, token } = { slot: 0, token: undefined }, ...others] = heldSlotsOf(holder)
+  if (others.length > 0)
+    throw invalid(`this fence takes one token, and the permit of ${show(holder.name)} has ${others.length + 1} slots`)
+  const mark = { epoch, ...(token === undefined ? shownBy(holder) : { token }) }
   checkMark(mark)
   const guarded = resource ?? holder.name
   checkResource(guarded)
@@ -138,17 +145,24 @@ export function presentedBy(holder: Holder, { resource, epoch = 0 }: FenceOption
   return { resource: name, mark, name: slotName(holder.name, slot) }
 }
 
-/** Throws `INVALID_ARGUMENT` for a permit: what has one mark cannot compare the tokens of several slots. */
-export function refusePermit(holder: Holder, what: string): void {
-  if (typeof holder === 'object' && holder !== null && slotsOf(holder).length > 0)
-    throw invalid(`${what} has one mark, and tokens of different slots cannot be compared: use a lease, not a permit`)
+function shownBy({ token, limit, slots }: Holder): Omit<Shown, 'epoch'> {
+  const isShared = limit !== undefined || slots !== undefined
+  if (typeof token !== 'string') return isShared ? { token, limit, slots } : { token }
+  const shown = isShared ? undefined : parseToken(token)
+  if (!shown) throw invalid(`a token in text is one number, or that of a permit such as "33/5:0+2", not ${show(token)}`)
+  return shown
 }
 
-/** The slots of a permit. A lease has none. */
-function slotsOf(holder: Holder): readonly { readonly slot: number; readonly token: bigint }[] {
-  if ('heldSlots' in holder && Array.isArray(holder.heldSlots)) return holder.heldSlots
-  const { token } = holder
-  return 'slots' in holder && Array.isArray(holder.slots) ? holder.slots.map(slot => ({ slot, token })) : []
+/** The mark of a lease. Throws `INVALID_ARGUMENT` for a permit: one mark cannot compare the tokens of several slots. */
+export function markOfLease(holder: Holder, options: FenceOptions, what: string): Mark {
+  const { mark } = presentedBy(holder, options)
+  if (isAlone(mark) && heldSlotsOf(holder).length === 0) return mark
+  throw invalid(`${what} has one mark, and tokens of different slots cannot be compared: use a lease, not a permit`)
+}
+
+/** The slots of a permit that are leases of their own, each with a token. */
+function heldSlotsOf(holder: Holder): readonly { readonly slot: number; readonly token: bigint }[] {
+  return 'heldSlots' in holder && Array.isArray(holder.heldSlots) ? holder.heldSlots : []
 }
 
 /**
@@ -172,9 +186,9 @@ export function presentedByAll(holder: Holder | Holders, options: FenceOptions):
   return presented.sort(byResource)
 }
 
-/** Each slot of a permit is a resource of its own, so its tokens are compared with those of the same slot only. */
+/** Each slot that is a lease of its own is a resource of its own. */
 function presentedBySlots(holder: Holder, options: FenceOptions): readonly Presented[] {
-  const slots = slotsOf(holder)
+  const slots = heldSlotsOf(holder)
   if (slots.length < 2) return [presentedBy(holder, options)]
   assertNotEnded(holder)
   const { resource = holder.name } = options

@@ -1,13 +1,18 @@
 import { LeaseError } from '../contract/errors.ts'
 
 /**
- * What a writer presents: a `Lease`, or the name and token of a lease of another process. A `Lease` that has ended in this
- * process is refused before anything is sent, and again before the write is committed. Of a `Permit` each slot is a
- * resource with a mark of its own.
+ * What a writer presents: a `Lease` or a `Permit`, or the name and token of one of another process. A `Lease` that has ended
+ * in this process is refused before anything is sent, and again before the write is committed. A permit is compared by its
+ * slots. Without its limit and slots it would count as a lease, and refuse the other permits that are held.
  */
 export interface Holder {
   readonly name: string
-  readonly token: bigint
+  /** Text is what `holdfast run` passes to its command: `33`, or for a permit of limit 5 in the slots 0 and 2 `33/5:0+2`. */
+  readonly token: bigint | string
+  /** The limit of a permit, 2^31 - 1 for a reader. @default 1 */
+  readonly limit?: number | undefined
+  /** The slots of a permit. @default 0 alone, if the limit is 1 */
+  readonly slots?: readonly number[] | undefined
 }
 
 /**
@@ -28,14 +33,22 @@ export interface Mark {
   readonly token: bigint
 }
 
+/** What a holder shows to a resource. */
+export interface Shown extends Mark {
+  /** Other holders that are allowed at the same time have lower or higher tokens if it is above 1. @default 1 */
+  readonly limit?: number | undefined
+  /** The slots of a permit, in rising order. @default 0 alone, if the limit is 1 */
+  readonly slots?: readonly number[] | undefined
+}
+
 /** The high-water marks of resources. */
 export interface Marks {
   /**
-   * Raises the mark of a resource, or rejects `STALE_TOKEN` with both tokens if the resource has seen a higher one. The
-   * comparison and the change are atomic. Marks never fall. After any other rejection the mark may have been raised: call
-   * it again.
+   * Raises the marks of a resource, or rejects `STALE_TOKEN` with both tokens if the resource has seen a higher one that
+   * counts for this holder. The comparison and the change are atomic. Marks never fall. After any other rejection the
+   * marks may have been raised: call it again.
    */
-  raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void>
+  raise(resource: string, shown: Shown, signal?: AbortSignal): Promise<void>
 }
 
 /** Below 0 if `mark` is older than the other, 0 if they are equal. */

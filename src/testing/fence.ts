@@ -13,10 +13,11 @@ import {
   presentedByAll,
   type TransactionFence,
 } from '../fencing/fence.ts'
-import { compareMarks, type Mark, staleToken } from '../fencing/mark.ts'
+import { type Shown, staleToken } from '../fencing/mark.ts'
+import { isAlone, isReader, judge, keysOf, NAME } from '../fencing/rule.ts'
 
 export type { FenceOptions, KeptMarks, MarkRecord, TransactionFence, TransactionOptions } from '../fencing/fence.ts'
-export type { Holder, Holders, Mark, Marks } from '../fencing/mark.ts'
+export type { Holder, Holders, Mark, Marks, Shown } from '../fencing/mark.ts'
 
 export interface TestFenceOptions<Transaction> extends FenceOptions {
   /** What `work` gets as its transaction, such as a stub of a client. @default undefined */
@@ -44,7 +45,7 @@ export function testFence<Transaction = undefined>(
       if (typeof work !== 'function') throw invalid('fence.transaction(lease, work) needs work, a function')
       const presented = presentedByAll(lease, options)
       let isWorking = false
-      const carriedOut = marks.inTurn(resourcesOf(presented), async () => {
+      const carriedOut = marks.inTurn(presented, async () => {
         signal?.throwIfAborted()
         const restore = marks.raiseNow(presented)
         try {
@@ -72,17 +73,27 @@ export function testFence<Transaction = undefined>(
 }
 
 class TestMarks implements KeptMarks {
-  readonly #records = new Map<string, MarkRecord>()
-  /** By resource: settles when the last transaction that was begun has ended. */
-  readonly #last = new Map<string, Promise<unknown>>()
+  readonly #records = new Map<string, Map<string, MarkRecord>>()
+  /** By resource: settles when the last transaction of a holder of limit 1 has ended. */
+  readonly #alone = new Map<string, Promise<unknown>>()
+  /** By resource: settles when all later ones have ended. By resource and key: when the last one of that slot has. */
+  readonly #shared = new Map<string, Promise<unknown>>()
 
-  /** Runs `work` after the transactions of these resources that were begun before. */
-  inTurn<Result>(resources: readonly string[], work: () => Promise<Result> | Result): Promise<Result> {
-    const before = Promise.all(resources.map(resource => this.#last.get(resource) ?? Promise.resolve()))
-    const turn = before.then(work)
+  /** Runs `work` after the transactions of these holders that were begun before and exclude it. */
+  inTurn<Result>(presented: readonly Presented[], work: () => Promise<Result> | Result): Promise<Result> {
+    const turn = Promise.all(presented.flatMap(each => this.#before(each))).then(work)
     const ended = turn.catch(() => {})
-    for (const resource of resources) this.#last.set(resource, ended)
+    for (const { resource, mark } of presented) {
+      if (isAlone(mark)) this.#alone.set(resource, ended)
+      else this.#shared.set(resource, Promise.all([this.#shared.get(resource), ended]))
+      for (const slot of slotsOf(resource, mark)) this.#shared.set(slot, ended)
+    }
     return turn
+  }
+
+  #before({ resource, mark }: Presented): (Promise<unknown> | undefined)[] {
+    const slots = isAlone(mark) ? [resource] : slotsOf(resource, mark)
+    return [this.#alone.get(resource), ...slots.map(slot => this.#shared.get(slot))]
   }
 
   /**
@@ -90,36 +101,35 @@ class TestMarks implements KeptMarks {
    * that were changed again: a rollback must not lower the mark of another holder.
    */
   raiseNow(presented: readonly Presented[]): () => void {
-    const before = presented.map(({ resource }) => this.#records.get(resource))
-    for (const [index, { resource, mark }] of presented.entries()) {
-      const seen = before[index]
-      if (seen && compareMarks(mark, seen) < 0) throw staleToken(resource, mark, seen)
-    }
-    const raised = presented.map(({ resource, mark: { epoch, token } }, index) => {
-      const seen = before[index]
-      const raisedAt = seen?.token === token ? seen.raisedAt : Date.now()
-      return { resource, epoch, token, raisedAt }
+    const raised = presented.flatMap(({ resource, mark }) => {
+      const judged = judge(this.#marksOf(resource), mark)
+      if ('highest' in judged) throw staleToken(resource, mark, judged.highest)
+      const raisedAt = Date.now()
+      return [...judged.raised].map(([key, { epoch, token }]) => ({
+        key,
+        record: { resource, ...(key !== NAME && { slot: key }), epoch, token, raisedAt },
+        seen: this.#marksOf(resource).get(key),
+      }))
     })
-    for (const record of raised) this.#records.set(record.resource, record)
+    for (const { key, record } of raised) this.#set(key, record)
     return () => {
-      for (const [index, record] of raised.entries()) {
-        const { resource } = record
-        if (this.#records.get(resource) !== record) continue
-        const seen = before[index]
-        if (seen) this.#records.set(resource, seen)
-        else this.#records.delete(resource)
+      for (const { key, record, seen } of raised) {
+        const marks = this.#marksOf(record.resource)
+        if (marks.get(key) !== record) continue
+        if (seen) marks.set(key, seen)
+        else marks.delete(key)
       }
     }
   }
 
-  async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
+  async raise(resource: string, mark: Shown, signal?: AbortSignal): Promise<void> {
     checkResource(resource)
     checkMark(mark)
     await this.raiseAll([{ resource, mark }], signal)
   }
 
   async raiseAll(presented: readonly Presented[], signal: AbortSignal | undefined): Promise<void> {
-    const raised = this.inTurn(resourcesOf(presented), () => {
+    const raised = this.inTurn(presented, () => {
       signal?.throwIfAborted()
       this.raiseNow(presented)
     })
@@ -128,28 +138,47 @@ class TestMarks implements KeptMarks {
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
     checkText(prefix, 'the prefix')
-    const listed = [...this.#records.values()].filter(({ resource }) => resource.startsWith(prefix))
-    return listed.sort((a, b) => (a.resource < b.resource ? -1 : 1))
+    const listed = [...this.#records.values()].flatMap(marks => [...marks.values()])
+    const order = ({ resource, slot = NAME }: MarkRecord): string => `${resource}\n${slot}`
+    return listed
+      .filter(({ resource }) => resource.startsWith(prefix))
+      .sort((one, other) => (order(one) < order(other) ? -1 : 1))
   }
 
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
-    return this.inTurn([resource], () => {
-      const seen = this.#records.get(resource)
-      if (!seen) return undefined
-      this.#records.set(resource, { resource, epoch: seen.epoch + 1, token: 0n, raisedAt: Date.now() })
-      return seen.epoch + 1
+    return this.inTurn([{ resource, mark: { epoch: 0, token: 0n } }], () => {
+      const marks = this.#marksOf(resource)
+      if (marks.size === 0) return undefined
+      const epoch = 1 + Math.max(...[...marks.values()].map(mark => mark.epoch))
+      this.#set(NAME, { resource, epoch, token: 0n, raisedAt: Date.now() })
+      return epoch
     })
   }
 
   async prune(olderThan: number, prefix = ''): Promise<number> {
     checkAge(olderThan)
-    const old = (await this.list(prefix)).filter(({ raisedAt }) => raisedAt < Date.now() - olderThan)
-    for (const { resource } of old) this.#records.delete(resource)
-    return old.length
+    const before = Date.now() - olderThan
+    let pruned = 0
+    for (const resource of new Set((await this.list(prefix)).map(record => record.resource))) {
+      const marks = this.#marksOf(resource)
+      if ([...marks.values()].some(({ raisedAt }) => raisedAt >= before)) continue
+      this.#records.delete(resource)
+      pruned += marks.size
+    }
+    return pruned
+  }
+
+  #marksOf(resource: string): Map<string, MarkRecord> {
+    return this.#records.get(resource) ?? new Map<string, MarkRecord>()
+  }
+
+  #set(key: string, record: MarkRecord): void {
+    this.#records.set(record.resource, this.#marksOf(record.resource).set(key, record))
   }
 }
 
-function resourcesOf(presented: readonly Presented[]): string[] {
-  return presented.map(({ resource }) => resource)
+/** What the transactions of one slot have in common. Those of readers do not exclude each other. */
+function slotsOf(resource: string, mark: Shown): string[] {
+  return isAlone(mark) || isReader(mark) ? [] : keysOf(mark).map(key => `${resource}\n${key}`)
 }

@@ -292,9 +292,6 @@ class Player {
       }
     }
     for (const state of this.#states) go(state, requests)
-    // Of two releases of one claim, both may be told that they ended it (R4), if they were under way together.
-    if (after.length === 0 && this.#rig.precision > 0)
-      for (const state of this.#states) go(state, withoutCopies(requests))
     this.#last = Math.max(this.#last, ...requests.map(({ window }) => window.sent))
     if (after.length === 0) return problem
     this.#states = merged(after)
@@ -339,14 +336,6 @@ class Player {
     const armed = [...this.#watches].filter(([, { isArmed }]) => isArmed)
     return { watched: new Set(armed.map(([id]) => id)), kept: new Set(this.#kept) }
   }
-}
-
-function withoutCopies(requests: readonly Sent[]): readonly Sent[] {
-  const released = new Set<string>()
-  return requests.filter(({ op, answer }) => {
-    if (op.verb !== 'release' || answer?.is !== 'released') return true
-    return released.size < released.add(op.id).size
-  })
 }
 
 async function ask(store: Store, op: Op, claim: Claim, signal: AbortSignal): Promise<Answer> {

@@ -4,9 +4,9 @@ const ENVIRONMENT: Section = {
   title: 'Environment of COMMAND',
   rows: [
     ['HOLDFAST_NAME', 'NAME'],
-    ['HOLDFAST_TOKEN', 'The fencing token, a decimal number. Each grant of the name, or of the slot, has a higher one'],
+    ['HOLDFAST_TOKEN', 'The fencing token, higher for each grant: 33, or with --limit and --reader TOKEN/LIMIT:SLOTS'],
     ['HOLDFAST_SLOT', 'With --limit or --reader: the slot that is held, from 0'],
-    ['HOLDFAST_TOKENS', 'The token of each name or slot that is held, as JSON: {"NAME":"33"}'],
+    ['HOLDFAST_TOKENS', 'The same of each name that is held, as JSON: {"NAME":"33"}'],
     ['HOLDFAST_OWNER', 'The owner of the lease'],
     ['HOLDFAST_STORE', 'The URL of the store, with its password'],
   ],

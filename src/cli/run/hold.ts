@@ -134,11 +134,12 @@ function notStarted(cause: string): Failure {
 
 function environment(held: Held, url: string): NodeJS.ProcessEnv {
   const [lease] = leasesOf(held)
+  const tokens = tokensOf(held)
   return {
     ...process.env,
     HOLDFAST_NAME: lease.name,
-    HOLDFAST_TOKEN: lease.token.toString(),
-    HOLDFAST_TOKENS: JSON.stringify(tokensOf(held)),
+    HOLDFAST_TOKEN: tokens[lease.name] ?? lease.token.toString(),
+    HOLDFAST_TOKENS: JSON.stringify(tokens),
     ...('slot' in held && { HOLDFAST_SLOT: `${held.slot}` }),
     HOLDFAST_OWNER: lease.owner,
     HOLDFAST_STORE: url,

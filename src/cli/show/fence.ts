@@ -52,11 +52,18 @@ async function ls(args: string[]): Promise<number> {
   const prefix = atMostOne('fence', 'PREFIX', positionals) ?? ''
   return withMarks(values, async (marks, output) => {
     const records = await marks.list(prefix)
+    const hasSlots = records.some(({ slot }) => slot !== undefined)
     const hasParts = records.some(({ part }) => part !== undefined)
-    const rows = records.map(({ resource, part, epoch, token, raisedAt }) => {
-      return [resource, `${epoch}`, `${token}`, new Date(raisedAt).toISOString(), ...(hasParts ? [part ?? ''] : [])]
-    })
-    const titles = ['RESOURCE', 'EPOCH', 'TOKEN', 'UPDATED', ...(hasParts ? ['PART'] : [])]
+    const rows = records.map(({ resource, slot = '', part = '', epoch, token, raisedAt }) => [
+      resource,
+      ...(hasSlots ? [slot] : []),
+      `${epoch}`,
+      `${token}`,
+      new Date(raisedAt).toISOString(),
+      ...(hasParts ? [part] : []),
+    ])
+    const slots = hasSlots ? ['SLOT'] : []
+    const titles = ['RESOURCE', ...slots, 'EPOCH', 'TOKEN', 'UPDATED', ...(hasParts ? ['PART'] : [])]
     output.print(
       records,
       rows.length > 0 ? table(titles, rows) : prefix ? `no mark begins with ${prefix}` : 'there are no marks',

@@ -9,8 +9,8 @@ test('run --limit runs as many commands at a time, and tells each its slot', asy
   await first.prints('ready')
   const { code, out } = await holdfast(['run', 'backup', '--limit', '2', ...PRINT])
   expect(code).toBe(0)
-  const [, token, json = ''] = /^backup 1 (\d+) (.*)\n$/.exec(out) ?? []
-  expect(JSON.parse(json)).toEqual({ 'backup\u241f1': token }) // the resource of slot 1
+  const [, token, json = ''] = /^backup 1 (\d+\/2:1) (.*)\n$/.exec(out) ?? [] // of limit 2, in slot 1
+  expect(JSON.parse(json)).toEqual({ backup: token })
   const { err } = await holdfast(['run', 'backup', '--limit', '2', '--json', ...PRINT])
   expect(JSON.parse(err.split('\n')[0] ?? '')).toMatchObject({ event: 'acquired', name: 'backup', slot: 1 })
   const second = start(['run', 'backup', '--limit', '2', ...WAIT])
@@ -61,7 +61,10 @@ test('run --reader and --writer exclude each other', async () => {
   expect(await holdfast(['run', 'pages', '--writer', '--', 'true'])).toMatchObject({ code: 75 })
   reader.kill('SIGTERM')
   await reader.ended
-  expect(await holdfast(['run', 'pages', '--writer', '--', 'true'])).toMatchObject({ code: 0 })
+  const read = await holdfast(['run', 'pages', '--reader', ...PRINT])
+  expect(read.out).toMatch(/^pages 0 (\d+\/2147483647:0) \{"pages":"\1"\}\n$/)
+  const written = await holdfast(['run', 'pages', '--writer', ...PRINT])
+  expect(written.out).toMatch(/^pages {2}(\d+) \{"pages":"\1"\}\n$/)
 })
 
 test('ls and inspect show a shared name once with its holders, and break takes one or all', async () => {

@@ -16,7 +16,7 @@ const APPLICATION_ID = 0x4846464d
 const SCHEMA = `
 ${sqliteFenceSql()}
 pragma application_id = ${APPLICATION_ID};
-pragma user_version = 1;
+pragma user_version = 2;
 `
 
 /** Milliseconds: the mean of the random pause between two attempts to take the lock. */
@@ -85,7 +85,7 @@ export class MarksFile implements Disposable {
 
   /** 0 if `mark` equals the stored one, above 0 if it is higher. Throws `STALE_TOKEN` if it is lower. */
   #compare(database: DatabaseSync, file: string, mark: Mark): number {
-    const statement = database.prepare('select epoch, token from holdfast_fence where resource = ?')
+    const statement = database.prepare("select epoch, token from holdfast_fence where resource = ? and slot = ''")
     statement.setReadBigInts(true)
     const row = statement.get(file)
     if (!row) return 1

@@ -4,7 +4,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import { checkKeys, checkSignal, checkWait, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import type { SharedFolder } from '../../stores/sqlite/path.ts'
-import { presentedBy, refusePermit } from '../fence.ts'
+import { markOfLease } from '../fence.ts'
 import type { Holder, Mark } from '../mark.ts'
 
 export interface FileFenceOptions extends SharedFolder {
@@ -43,8 +43,7 @@ export function placeOf(file: string, holder: Holder, options: FileFenceOptions)
   const { marks, epoch, wait = 5_000, signal } = options
   checkWait(wait, 'wait')
   checkSignal(signal)
-  refusePermit(holder, 'a file')
-  const { mark } = presentedBy(holder, { epoch, resource: 'a file' })
+  const mark = markOfLease(holder, { epoch, resource: 'a file' }, 'a file')
   for (const path of marks === undefined ? [file] : [file, marks]) checkPath(path)
   const folder = realFolder(dirname(resolve(file)))
   const path = join(folder, basename(resolve(file)))

@@ -1,6 +1,7 @@
 import { checkKeys, invalid, show } from '../../contract/check.ts'
 import { checkMark, checkResource, type FenceOptions, presentedBy } from '../fence.ts'
-import type { Holder, Mark } from '../mark.ts'
+import type { Holder, Shown } from '../mark.ts'
+import { parseToken, writeToken } from '../shown.ts'
 import { parseText, writeText } from './text.ts'
 
 const TOKEN = 'Fencing-Token'
@@ -15,15 +16,16 @@ export type RequestHeaders =
   | { get(name: string): string | null }
 
 /** What a request presents. It is a `Holder` of its resource, which every other fence takes too. */
-export interface RequestFence extends Holder, Mark {
+export interface RequestFence extends Holder, Shown {
   /** The resource. */
   readonly name: string
+  readonly token: bigint
 }
 
 /**
  * The headers to send with each request that writes, for `fetch` and other clients:
  *
- * - `Fencing-Token`, in decimal
+ * - `Fencing-Token`, in decimal; of a permit with its limit and slots: `33/5:0+2`
  * - `Fencing-Resource`, a string, or a display string of RFC 9651 if it is not ASCII
  * - `Fencing-Epoch`, unless it is 0
  * @throws LeaseError INVALID_ARGUMENT, or as `lease.assertHeld()`
@@ -32,7 +34,7 @@ export function fenceHeaders(lease: Holder, options: FenceOptions = {}): Record<
   checkKeys(options, fenceKeys, 'fenceHeaders')
   const { resource, mark } = presentedBy(lease, options)
   return {
-    [TOKEN]: String(mark.token),
+    [TOKEN]: writeToken(mark),
     [RESOURCE]: writeText(resource),
     ...(mark.epoch > 0 && { [EPOCH]: String(mark.epoch) }),
   }
@@ -55,7 +57,7 @@ export function readFence(headers: RequestHeaders, resource?: string): RequestFe
   if (shown !== undefined && shown !== name)
     throw invalid(`${RESOURCE} is ${show(shown)}, but this request is for ${show(name)}: send the token of its lease`)
   checkResource(name)
-  const fence = { name, token: BigInt(decimal(TOKEN, token)), epoch: Number(decimal(EPOCH, epoch ?? '0')) }
+  const fence = { name, ...tokenOf(token), epoch: epochOf(epoch ?? '0') }
   checkMark(fence)
   return fence
 }
@@ -71,11 +73,16 @@ function hasGet(headers: RequestHeaders): headers is Extract<RequestHeaders, { g
   return typeof headers.get === 'function'
 }
 
-function decimal(header: string, value: string | undefined): string {
-  if (value !== undefined && /^(0|[1-9]\d{0,18})$/.test(value) && BigInt(value) < 2n ** 63n) return value
+function tokenOf(value: string | undefined): Omit<Shown, 'epoch'> {
+  const shown = value === undefined ? undefined : parseToken(value)
+  if (shown) return shown
+  const expected = 'one decimal number below 2^63, of a permit with its limit and slots, such as 33/5:0+2'
   throw invalid(
-    value === undefined
-      ? `${header} is missing: send one decimal number below 2^63`
-      : `${header} must be one decimal number below 2^63, not ${show(value)}`,
+    value === undefined ? `${TOKEN} is missing: send ${expected}` : `${TOKEN} must be ${expected}, not ${show(value)}`,
   )
+}
+
+function epochOf(value: string): number {
+  if (/^(0|[1-9]\d{0,9})$/.test(value)) return Number(value)
+  throw invalid(`${EPOCH} must be one decimal number below 2^31, not ${show(value)}`)
 }

@@ -1,5 +1,5 @@
 export type { FenceOptions } from '../fence.ts'
-export type { Holder, Mark, Marks } from '../mark.ts'
+export type { Holder, Mark, Marks, Shown } from '../mark.ts'
 export { type Checked, type CheckOptions, checkFence, fenceOf } from './check.ts'
 export { fenceHeaders, type RequestFence, type RequestHeaders } from './headers.ts'
 export { type MemoryMarksOptions, memoryMarks } from './memory-marks.ts'

@@ -18,7 +18,7 @@ import { marksSql, raiseSql } from './sql.ts'
 
 export type { MysqlClient } from '../../stores/mysql/connection.ts'
 export type { FenceOptions, KeptMarks, MarkRecord, TransactionFence, TransactionOptions } from '../fence.ts'
-export type { Holder, Holders, Mark, Marks } from '../mark.ts'
+export type { Holder, Holders, Mark, Marks, Shown } from '../mark.ts'
 export type { AnyTransaction, TransactionOf } from './client.ts'
 
 export interface MysqlFenceOptions extends FenceOptions {
@@ -31,8 +31,11 @@ export interface MysqlFenceOptions extends FenceOptions {
  * `check` rejects `INVALID_ARGUMENT` outside of a transaction.
  */
 export interface MysqlFence<Transaction> extends TransactionFence<Transaction, AnyTransaction> {
-  /** The SQL of the check, with its values, for an ORM that does not expose its client. It refuses with error 1690. */
-  statement(lease: Holder | Holders): string
+  /**
+   * The SQL of the check, with its values, for an ORM that does not expose its client: run the statements one after the
+   * other. One refuses with error 1690. Permits wait for each other, unlike those of `check`.
+   */
+  statements(lease: Holder | Holders): readonly string[]
 }
 
 /**
@@ -79,7 +82,7 @@ export function mysqlFence<Of extends MysqlClient>(
       if (!(serverStatus & IN_TRANSACTION))
         throw invalid('this connection is in no transaction, so the fence guards nothing: begin one first')
     },
-    statement: lease => raiseSql(table, presentedByAll(lease, options)),
+    statements: lease => raiseSql(table, presentedByAll(lease, options)),
     async touch(lease, signal) {
       await marks.touch(presentedByAll(lease, options), signal)
     },

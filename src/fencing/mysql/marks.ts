@@ -13,7 +13,8 @@ import {
   type MarkRecord,
   type Presented,
 } from '../fence.ts'
-import { compareMarks, type Mark, staleToken } from '../mark.ts'
+import { type Shown, staleToken } from '../mark.ts'
+import { isAlone, isReader, keysOf, NAME } from '../rule.ts'
 import {
   AUTOCOMMIT,
   type Client,
@@ -24,7 +25,18 @@ import {
   ROLLBACK,
   ROWS,
 } from './client.ts'
-import { marksSql, raiseSql, STALE } from './sql.ts'
+import {
+  compareNameSql,
+  highestSql,
+  isSharedSql,
+  knownSql,
+  makeSql,
+  marksSql,
+  raiseSql,
+  STALE,
+  shareSql,
+  slotsSql,
+} from './sql.ts'
 
 /** The marks of one table. Each call is limited to 5 s. */
 export class MysqlMarks implements KeptMarks {
@@ -36,7 +48,7 @@ export class MysqlMarks implements KeptMarks {
     this.#table = table
   }
 
-  async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
+  async raise(resource: string, mark: Shown, signal?: AbortSignal): Promise<void> {
     checkResource(resource)
     checkMark(mark)
     await this.touch([{ resource, mark }], signal)
@@ -45,10 +57,11 @@ export class MysqlMarks implements KeptMarks {
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
     checkText(prefix, 'the prefix')
     const rows = await this.#alone(
-      `select resource, epoch, cast(token as char), raised_at from ${this.#table} where ${begins(prefix)} order by resource`,
+      `select resource, slot, epoch, cast(token as char), raised_at from ${this.#table} where ${begins('resource', prefix)} order by resource, slot`,
     )
-    return (rows as unknown[][]).map(([resource, epoch, token, raisedAt]) => ({
+    return (rows as unknown[][]).map(([resource, slot, epoch, token, raisedAt]) => ({
       resource: String(resource),
+      ...(String(slot) !== NAME && { slot: String(slot) }),
       epoch: Number(epoch),
       token: BigInt(String(token)),
       raisedAt: Math.floor(Number(raisedAt) / 1_000),
@@ -57,8 +70,11 @@ export class MysqlMarks implements KeptMarks {
 
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
+    const isOfResource = `resource = ${hex(resource)}`
+    const [highest] = (await this.#alone(`select max(epoch) from ${this.#table} where ${isOfResource}`)) as [unknown][]
     const report = (await this.#alone(
-      `update ${this.#table} set epoch = last_insert_id(epoch + 1), token = 0, raised_at = ${TIME} where resource = ${hex(resource)}`,
+      `update ${this.#table} set epoch = last_insert_id(greatest(epoch, ${Number(highest?.[0] ?? 0)}) + 1), token = 0,
+       raised_at = ${TIME} where ${isOfResource} and slot = ${hex(NAME)}`,
     )) as Report
     return report.affectedRows > 0 ? report.insertId : undefined
   }
@@ -66,8 +82,11 @@ export class MysqlMarks implements KeptMarks {
   async prune(olderThan: number, prefix = ''): Promise<number> {
     checkAge(olderThan)
     checkText(prefix, 'the prefix')
-    const isOld = `raised_at < ${TIME} - ${olderThan * 1_000}`
-    const pruned = await this.#alone(`delete from ${this.#table} where ${isOld} and ${begins(prefix)}`)
+    const pruned = await this.#alone(
+      `delete mark from ${this.#table} as mark left join ${this.#table} as newer
+       on newer.resource = mark.resource and newer.raised_at >= ${TIME} - ${olderThan * 1_000}
+       where newer.resource is null and ${begins('mark.resource', prefix)}`,
+    )
     return (pruned as Report).affectedRows
   }
 
@@ -82,22 +101,43 @@ export class MysqlMarks implements KeptMarks {
 
   /** Advances these marks over this connection. Rejects `STALE_TOKEN` if a higher token was shown. */
   async show(connection: Client, presented: readonly Presented[]): Promise<Report> {
+    const alone = presented.filter(({ mark }) => isAlone(mark))
+    let report: Report | undefined
     try {
-      return (await send(connection, raiseSql(this.#table, presented))) as Report
+      for (const sql of raiseSql(this.#table, alone)) {
+        const answer = await send(connection, sql)
+        report ??= answer as Report
+      }
+      for (const each of presented) {
+        if (isAlone(each.mark)) continue
+        const answer = await this.#share(connection, each)
+        report ??= answer
+      }
+      return report as Report
     } catch (error) {
       if (numberOf(error) !== STALE) throw this.failure(error, true)
     }
     // A transaction has locked the row by now, and the lock shows what a snapshot may not.
-    for (const { resource, mark } of presented) {
-      const row = `select epoch, cast(token as char) from ${this.#table} where resource = ${hex(resource)}`
-      const [seen] = (await this.#ask(connection, `${row} lock in share mode`)) as [number, string][]
-      const highest = seen ? { epoch: Number(seen[0]), token: BigInt(seen[1]) } : mark
-      if (presented.length === 1 || compareMarks(mark, highest) < 0) throw staleToken(resource, mark, highest)
+    for (const each of presented) {
+      const [seen] = (await this.#ask(connection, highestSql(this.#table, each))) as [number, string][]
+      if (seen) throw staleToken(each.resource, each.mark, { epoch: Number(seen[0]), token: BigInt(seen[1]) })
     }
     throw new LeaseError(
       'STORE_UNAVAILABLE',
       'a mark that refused a token was changed meanwhile: repeat the transaction',
     )
+  }
+
+  /** As the statements of `raiseSql`, but permits do not wait for each other at the mark of the name. */
+  async #share(connection: Client, each: Presented): Promise<Report> {
+    const ask = async (sql: (table: string, each: Presented) => string): Promise<unknown> =>
+      send(connection, sql(this.#table, each))
+    const report = (await ask(makeSql)) as Report
+    if (isEmpty(await ask(isSharedSql))) await ask(shareSql)
+    const known = isReader(each.mark) ? ((await ask(knownSql)) as unknown[]).length : 0
+    if (known < keysOf(each.mark).length) await ask(slotsSql)
+    await ask(compareNameSql)
+    return report
   }
 
   /** The error that a caller sees. `sent`: may the statement have been carried out? */
@@ -168,6 +208,8 @@ export class MysqlMarks implements KeptMarks {
   }
 }
 
+const isEmpty = (rows: unknown): boolean => (rows as unknown[]).length === 0
+
 const isReport = (answer: unknown): answer is Report => !Array.isArray(answer)
 
 /** One statement, limited to 5 s. Resolves to its rows as lists, or to what the server reports. */
@@ -188,6 +230,6 @@ async function send(connection: Client, sql: string): Promise<unknown> {
   }
 }
 
-function begins(prefix: string): string {
-  return `left(resource, ${Buffer.byteLength(prefix)}) = ${hex(prefix)}`
+function begins(column: string, prefix: string): string {
+  return `left(${column}, ${Buffer.byteLength(prefix)}) = ${hex(prefix)}`
 }

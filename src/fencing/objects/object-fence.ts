@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { checkKeys, checkSignal, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
-import { assertNotEnded, presentedBy, refusePermit } from '../fence.ts'
+import { assertNotEnded, markOfLease } from '../fence.ts'
 import { compareMarks, type Holder, type Mark, staleToken } from '../mark.ts'
 import { type Envelope, seal, unseal } from './envelope.ts'
 import { type Objects, withoutSecrets } from './objects.ts'
@@ -118,8 +118,7 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
 
   /** `body`: `undefined` keeps the current body. */
   async function fenced(key: string, lease: Holder, body: Uint8Array | undefined, signal?: AbortSignal): Promise<void> {
-    refusePermit(lease, 'an object')
-    const { mark } = presentedBy(lease, { epoch, resource: 'an object' })
+    const mark = markOfLease(lease, { epoch, resource: 'an object' }, 'an object')
     const change = (there: Envelope | undefined): Uint8Array | undefined => {
       const order = there?.mark ? compareMarks(mark, there.mark) : 1
       if (there?.mark && order < 0) throw staleToken(withoutSecrets(key), mark, there.mark)

@@ -47,6 +47,11 @@ export function isDeadlock(error: unknown): boolean {
   return stateOf(error) === '40P01'
 }
 
+/** Was a row changed after the snapshot of a transaction above `read committed`? */
+export function isOldSnapshot(error: unknown): boolean {
+  return stateOf(error) === '40001'
+}
+
 /** The error of a fence's statement, for the caller. `sent`: it may have been carried out. */
 export function failure(error: unknown, marks: string, sent: boolean): LeaseError {
   const refusal = refusalOf(error)

@@ -14,7 +14,7 @@ import {
 } from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
 import { type AnyTransaction, ask, connectorOf, type TransactionOf } from './client.ts'
-import { failure, isDeadlock, isUnknown, refusalOf } from './failure.ts'
+import { failure, isDeadlock, isOldSnapshot, isUnknown, refusalOf } from './failure.ts'
 import { PostgresMarks } from './marks.ts'
 import { fenceNames } from './names.ts'
 import { marksSql, type RowFence, raiseSql, rowSql } from './sql.ts'
@@ -22,7 +22,7 @@ import { marksSql, type RowFence, raiseSql, rowSql } from './sql.ts'
 export type { PgClient, PgPool, PostgresClient, PostgresJs } from '../../stores/postgres/client.ts'
 export type { Tables } from '../../stores/postgres/names.ts'
 export type { FenceOptions, KeptMarks, MarkRecord, TransactionFence, TransactionOptions } from '../fence.ts'
-export type { Holder, Holders, Mark, Marks } from '../mark.ts'
+export type { Holder, Holders, Mark, Marks, Shown } from '../mark.ts'
 export type { AnyTransaction, TransactionOf } from './client.ts'
 export type { RowFence } from './sql.ts'
 
@@ -96,12 +96,14 @@ export function postgresFence<Client extends PostgresClient>(
       phase = 'commit'
     }
     const until = performance.now() + LONGEST_REQUEST
-    // Transactions that call check() several times may mark in another order.
+    // Transactions that call check() several times may mark in another order. And above `read committed` the snapshot is
+    // older than what this one waited for. Once it was shown, no older holder changes marks any more.
     const carryOut = async (): Promise<void> => {
       const left = until - performance.now()
-      return connector.transaction(first, attempt, left).catch((error: unknown) => {
-        const mayRepeat = isIn(phase, 'opening') && isDeadlock(error) && performance.now() < until
-        if (!mayRepeat) throw error
+      return connector.transaction(first, attempt, left).catch(async (error: unknown) => {
+        const mayRepeat = isIn(phase, 'opening') && (isDeadlock(error) || isOldSnapshot(error))
+        if (!mayRepeat || performance.now() >= until) throw error
+        if (isOldSnapshot(error)) await marks.show(statement(lease), signal)
         return carryOut()
       })
     }
@@ -127,7 +129,7 @@ export function postgresFence<Client extends PostgresClient>(
     },
     statement,
     async touch(lease, signal) {
-      await marks.ask(statement(lease), signal)
+      await marks.show(statement(lease), signal)
     },
     marks,
     async install() {

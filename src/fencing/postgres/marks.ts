@@ -3,7 +3,7 @@ import { request } from '../../contract/request.ts'
 import { LONGEST_REQUEST, systemClock } from '../../contract/time.ts'
 import { literal } from '../../stores/postgres/sql.ts'
 import { abortable, checkAge, checkMark, checkResource, type KeptMarks, type MarkRecord } from '../fence.ts'
-import type { Mark } from '../mark.ts'
+import type { Shown } from '../mark.ts'
 import type { Connector } from './connector.ts'
 import { failure } from './failure.ts'
 import type { FenceNames } from './names.ts'
@@ -22,21 +22,27 @@ export class PostgresMarks implements KeptMarks {
     this.#names = names
   }
 
-  async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
+  async raise(resource: string, mark: Shown, signal?: AbortSignal): Promise<void> {
     checkResource(resource)
     checkMark(mark)
-    await this.ask(raiseSql(this.#names, [{ resource, mark }]), signal)
+    await this.show(raiseSql(this.#names, [{ resource, mark }]), signal)
+  }
+
+  /** Sends the statement of `raiseSql`. What it waits for may be newer than a snapshot of the level of the session. */
+  async show(text: string, signal?: AbortSignal): Promise<void> {
+    await this.ask(`set transaction isolation level read committed; ${text}`, signal)
   }
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
     checkText(prefix, 'the prefix')
-    const columns = 'resource, epoch, token::pg_catalog.text, extract(epoch from raised_at)'
+    const columns = 'resource, slot, epoch, token::pg_catalog.text, extract(epoch from raised_at)'
     const rows = await this.ask(
       `select ${columns} from ${this.#names.marks}
-       where pg_catalog.starts_with(resource, ${literal(prefix)}) order by resource`,
+       where pg_catalog.starts_with(resource, ${literal(prefix)}) order by resource, slot`,
     )
-    return rows.map(([resource, epoch, token, raisedAt]) => ({
+    return rows.map(([resource, slot, epoch, token, raisedAt]) => ({
       resource: String(resource),
+      ...(slot !== '' && { slot: String(slot) }),
       epoch: Number(epoch),
       token: BigInt(String(token)),
       raisedAt: Math.floor(Number(raisedAt) * 1000),
@@ -45,10 +51,12 @@ export class PostgresMarks implements KeptMarks {
 
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
+    const { marks } = this.#names
+    const isOfResource = `resource operator(pg_catalog.=) ${literal(resource)}`
     const [row] = await this.ask(
-      `update ${this.#names.marks} set epoch = epoch operator(pg_catalog.+) 1, token = 0,
-       raised_at = pg_catalog.clock_timestamp()
-       where resource operator(pg_catalog.=) ${literal(resource)} returning epoch`,
+      `update ${marks} set token = 0, raised_at = pg_catalog.clock_timestamp(), epoch = greatest(epoch,
+         (select pg_catalog.max(epoch) from ${marks} where ${isOfResource})) operator(pg_catalog.+) 1
+       where ${isOfResource} and slot operator(pg_catalog.=) '' returning epoch`,
     )
     return row && Number(row[0])
   }
@@ -56,11 +64,13 @@ export class PostgresMarks implements KeptMarks {
   async prune(olderThan: number, prefix = ''): Promise<number> {
     checkAge(olderThan)
     checkText(prefix, 'the prefix')
+    const { marks } = this.#names
+    const limit = `(pg_catalog.clock_timestamp() operator(pg_catalog.-) interval '${olderThan} milliseconds')`
     const rows = await this.ask(
-      `delete from ${this.#names.marks}
-       where raised_at operator(pg_catalog.<)
-         (pg_catalog.clock_timestamp() operator(pg_catalog.-) interval '${olderThan} milliseconds')
-       and pg_catalog.starts_with(resource, ${literal(prefix)}) returning 1`,
+      `delete from ${marks} as mark
+       where raised_at operator(pg_catalog.<) ${limit} and pg_catalog.starts_with(resource, ${literal(prefix)})
+       and not exists (select from ${marks} as other where other.resource operator(pg_catalog.=) mark.resource
+         and other.raised_at operator(pg_catalog.>=) ${limit}) returning 1`,
     )
     return rows.length
   }

@@ -1,8 +1,10 @@
 import { invalid, show } from '../../contract/check.ts'
+import { LARGEST_LIMIT } from '../../contract/store.ts'
 import { schemaIfMissing } from '../../stores/postgres/schema.ts'
 import { literal } from '../../stores/postgres/sql.ts'
 import type { Presented } from '../fence.ts'
-import type { FenceNames } from './names.ts'
+import { isAlone, STRIPES } from '../rule.ts'
+import { type FenceNames, MARKS_FORMAT } from './names.ts'
 
 /** SQLSTATE for a refused token. Its detail is JSON, which `failure.ts` reads. */
 export const STALE = 'HF412'
@@ -22,56 +24,135 @@ as $holdfast$
 /**
  * Creates the table of marks and the functions. It may run again.
  *
- * A transaction that presents the current token again writes nothing and takes a shared lock on the row. So transactions
- * of one holder run concurrently, and a newer holder waits until they have ended. All of them first take an advisory
- * lock, which is fair. Row locks are not: shared locks overtake a waiting writer, so an older holder with overlapping
- * transactions would keep a newer one out for ever.
+ * Each transaction first locks the mark of the name: holders of a limit above 1 lock it `for share`, one of limit 1 writes
+ * it. `shared` says whether permits have come since the last holder of limit 1: if not, transactions that present the
+ * current token again lock it `for share` too and write nothing, so transactions of one holder run concurrently. A newer
+ * holder waits until they have ended. The marks of slots are locked in the same way.
+ *
+ * Before each row lock they take an advisory lock, which is fair. Row locks are not: shared locks overtake a waiting writer,
+ * so an older holder with overlapping transactions, or many readers, would keep a newer one out for ever.
+ *
+ * Who makes the mark of a slot also writes that of the name. And a holder of limit 1 writes it before it locks the marks of
+ * slots, in a statement of its own. Otherwise it could miss a mark that was made meanwhile: at `read committed` in the
+ * snapshot of its statement, and above that in the one of its transaction.
  */
 export function marksSql(names: FenceNames): string {
-  const { schema, marks, raise } = names
+  const { schema, marks, raise, mark, refuse } = names
+  const lock = (way: 'lock' | 'lock_shared', key: string): string =>
+    `perform pg_advisory_xact_${way}(hashtext('${marks}'), hashtext(${key}))`
   return `${schemaIfMissing(schema)}
 
 create table if not exists ${marks} (
-  resource text collate "C" primary key,
+  resource text collate "C" not null,
+  slot text collate "C" not null default '',
   epoch integer not null default 0 check (epoch >= 0),
   token bigint not null check (token >= 0),
-  raised_at timestamptz not null default clock_timestamp()
+  shared boolean not null default false,
+  raised_at timestamptz not null default clock_timestamp(),
+  primary key (resource, slot)
 ) with (fillfactor = 50);
-comment on table ${marks} is 'Holdfast marks, format 1: the highest token that each resource was shown';
+comment on table ${marks} is 'Holdfast marks, format ${MARKS_FORMAT}: the highest tokens that each resource was shown';
 
--- Call it first in the transaction that writes. It raises the SQLSTATE ${STALE} if a higher token was shown.
-create or replace function ${raise}(_resource text, _epoch integer, _token bigint) returns void
+create or replace function ${refuse}(_resource text, _epoch integer, _token bigint, _seen_epoch integer, _seen bigint)
+returns void ${FUNCTION}
+begin
+  raise exception 'token %:% is refused: % has seen %:%', _epoch, _token, to_json(_resource), _seen_epoch, _seen
+    using errcode = '${STALE}', hint = 'a newer holder has written: stop', detail = json_build_object(
+      'resource', _resource, 'epoch', _epoch, 'token', _token::text,
+      'highest', json_build_object('epoch', _seen_epoch, 'token', _seen::text))::text;
+end $holdfast$;
+
+-- Raises one mark. True: it was raised, or made. False: it was so high already, and is locked.
+create or replace function ${mark}(_resource text, _slot text, _epoch integer, _token bigint) returns boolean
 ${FUNCTION}
 declare
   _seen record;
+  _key text := case _slot when '' then _resource else _resource || chr(10) || _slot end;
 begin
-  select epoch, token into _seen from ${marks} where resource = _resource;
-  if (_seen.epoch, _seen.token) = (_epoch, _token) then
-    perform pg_advisory_xact_lock_shared(hashtext('${marks}'), hashtext(_resource));
-    perform 1 from ${marks} where resource = _resource and epoch = _epoch and token = _token for share;
+  select epoch, token, shared into _seen from ${marks} where resource = _resource and slot = _slot;
+  if (_seen.epoch, _seen.token) = (_epoch, _token) and not _seen.shared then
+    ${lock('lock_shared', '_key')};
+    perform 1 from ${marks} where resource = _resource and slot = _slot
+      and epoch = _epoch and token = _token and not shared for share;
     if found then
-      return;
+      return false;
     end if;
-  elsif (_seen.epoch, _seen.token) > (_epoch, _token) is not true then
-    perform pg_advisory_xact_lock(hashtext('${marks}'), hashtext(_resource));
+  else
+    ${lock('lock', '_key')};
   end if;
-  -- A late holder needs no row lock. With one, it would wait for the transaction of the newest holder.
-  select epoch, token into _seen from ${marks} where resource = _resource;
-  if not found or (_seen.epoch, _seen.token) <= (_epoch, _token) then
-    insert into ${marks} as mark (resource, epoch, token) values (_resource, _epoch, _token)
-      on conflict (resource) do update
-      set epoch = excluded.epoch, token = excluded.token, raised_at = clock_timestamp()
-      where (mark.epoch, mark.token) <= (excluded.epoch, excluded.token);
-    if found then
-      return;
+  insert into ${marks} as mark (resource, slot, epoch, token) values (_resource, _slot, _epoch, _token)
+    on conflict (resource, slot) do update
+    set epoch = excluded.epoch, token = excluded.token, shared = false, raised_at = case
+      when (mark.epoch, mark.token) = (excluded.epoch, excluded.token) then mark.raised_at else clock_timestamp() end
+    where (mark.epoch, mark.token) <= (excluded.epoch, excluded.token);
+  if not found then
+    select epoch, token into _seen from ${marks} where resource = _resource and slot = _slot;
+    perform ${refuse}(_resource, _epoch, _token, _seen.epoch, _seen.token);
+  end if;
+  return true;
+end $holdfast$;
+
+-- Call it first in the transaction that writes. It raises the SQLSTATE ${STALE} if a higher token was shown. A permit is
+-- called with its limit and slots, a reader with the limit ${LARGEST_LIMIT}.
+create or replace function ${raise}(
+  _resource text, _epoch integer, _token bigint, _limit integer default 1, _slots integer[] default '{0}'
+) returns void
+${FUNCTION}
+declare
+  _seen record;
+  _slot text;
+  _keys text[];
+begin
+  select array_agg(key order by slot) into _keys from (
+    select case _limit when ${LARGEST_LIMIT} then 'r' || slot % ${STRIPES} else slot::text end as key, min(slot) as slot
+    from unnest(_slots) as slot group by key) as shown;
+  -- A late holder needs no lock. With one, it would wait for the transaction of the newest holder.
+  perform ${refuse}(_resource, _epoch, _token, epoch, token) from (
+    select epoch, token from ${marks} where resource = _resource and (epoch, token) > (_epoch, _token)
+      and (_limit = 1 or slot = '' or slot = any(_keys) and _limit < ${LARGEST_LIMIT})
+    order by epoch desc, token desc limit 1) as seen;
+
+  if _limit = 1 then
+    if ${mark}(_resource, '', _epoch, _token) then
+      for _seen in select epoch, token from ${marks} where resource = _resource and slot <> '' for share loop
+        if (_seen.epoch, _seen.token) > (_epoch, _token) then
+          perform ${refuse}(_resource, _epoch, _token, _seen.epoch, _seen.token);
+        end if;
+      end loop;
     end if;
-    select epoch, token into _seen from ${marks} where resource = _resource;
+    return;
   end if;
-  raise exception 'token %:% is refused: % has seen %:%',
-    _epoch, _token, to_json(_resource), _seen.epoch, _seen.token
-    using errcode = '${STALE}', hint = 'a newer holder has written: stop', detail = json_build_object(
-      'resource', _resource, 'epoch', _epoch, 'token', _token::text,
-      'highest', json_build_object('epoch', _seen.epoch, 'token', _seen.token::text))::text;
+
+  perform 1 from ${marks} where resource = _resource and slot = '' and shared
+    and (select count(*) from ${marks} where resource = _resource and slot = any(_keys)) = cardinality(_keys);
+  if found then
+    ${lock('lock_shared', '_resource')};
+  else -- it is going to write the mark of the name
+    ${lock('lock', '_resource')};
+  end if;
+  perform 1 from ${marks} where resource = _resource and slot = '' and shared and (epoch, token) <= (_epoch, _token)
+    and (select count(*) from ${marks} where resource = _resource and slot = any(_keys)) = cardinality(_keys) for share;
+  if not found then
+    insert into ${marks} as mark (resource, epoch, token, shared) values (_resource, _epoch, 0, true)
+      on conflict (resource, slot) do update set shared = true where (mark.epoch, mark.token) <= (_epoch, _token);
+    if not found then
+      select epoch, token into _seen from ${marks} where resource = _resource and slot = '';
+      perform ${refuse}(_resource, _epoch, _token, _seen.epoch, _seen.token);
+    end if;
+  end if;
+  foreach _slot in array _keys loop
+    if _limit < ${LARGEST_LIMIT} then
+      perform ${mark}(_resource, _slot, _epoch, _token);
+    else -- a higher mark of another reader stays, without a lock
+      perform 1 from ${marks} where resource = _resource and slot = _slot and (epoch, token) >= (_epoch, _token);
+      if not found then
+        insert into ${marks} as mark (resource, slot, epoch, token) values (_resource, _slot, _epoch, _token)
+          on conflict (resource, slot) do update
+          set epoch = excluded.epoch, token = excluded.token, raised_at = clock_timestamp()
+          where (mark.epoch, mark.token) < (excluded.epoch, excluded.token);
+      end if;
+    end if;
+  end loop;
 end $holdfast$;
 ${names.leases ? guardSql(names.guard, names.leases.lease) : ''}`
 }
@@ -105,9 +186,10 @@ export function raiseSql(names: FenceNames, presented: readonly Presented[]): st
   const guards = presented.flatMap(({ name, mark }) =>
     names.leases && name !== undefined ? [`${names.guard}(${literal(name)}, ${mark.token})`] : [],
   )
-  const marks = presented.map(
-    ({ resource, mark }) => `${names.raise}(${literal(resource)}, ${mark.epoch}, ${mark.token})`,
-  )
+  const marks = presented.map(({ resource, mark }) => {
+    const permit = isAlone(mark) ? '' : `, ${mark.limit}, '{${mark.slots}}'`
+    return `${names.raise}(${literal(resource)}, ${mark.epoch}, ${mark.token}${permit})`
+  })
   return `select ${[...guards, ...marks].join(', ')}`
 }
 

@@ -47,10 +47,6 @@ export class Connection {
     }
   }
 
-  get(key: string): Promise<unknown> {
-    return this.#connections.run(wire => wire.call(['GET', key], key))
-  }
-
   close(): void {
     this.#connections.close()
   }

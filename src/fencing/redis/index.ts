@@ -11,7 +11,7 @@ import { guarded, raise, type Script, set } from './script.ts'
 
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from '../../stores/redis/client.ts'
 export type { FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
-export type { Holder, Holders, Mark, Marks } from '../mark.ts'
+export type { Holder, Holders, Mark, Marks, Shown } from '../mark.ts'
 
 export interface RedisFenceOptions extends FenceOptions {
   /** The prefix of the keys of marks. It follows the key prefix of the client. @default 'holdfast' */

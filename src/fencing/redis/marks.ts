@@ -8,15 +8,16 @@ import {
   type MarkRecord,
   type Presented,
 } from '../fence.ts'
-import { type Mark, staleToken } from '../mark.ts'
+import { type Mark, type Shown, staleToken } from '../mark.ts'
+import { isAlone, keysOf, NAME } from '../rule.ts'
 import { type Connection, scriptFailed } from './connection.ts'
 import type { MarkKeys } from './keys.ts'
-import { advance, raise, remove, type Script } from './script.ts'
+import { advance, prune, raise, read, type Script } from './script.ts'
 
-interface Kept extends MarkRecord {
+/** A key, and the resource whose marks it holds. */
+interface Kept {
   readonly key: string
-  /** The stored value. */
-  readonly text: string
+  readonly records: readonly MarkRecord[]
 }
 
 /** The marks under one prefix. */
@@ -29,23 +30,23 @@ export class RedisMarks implements KeptMarks {
     this.#keys = keys
   }
 
-  async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
+  async raise(resource: string, mark: Shown, signal?: AbortSignal): Promise<void> {
     checkResource(resource)
     checkMark(mark)
     await this.run(raise, [{ resource, mark }], [this.#keys.own(resource)], [], signal)
   }
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
-    return (await this.#kept(prefix)).map(({ key: _key, text: _text, ...record }) => record)
+    return (await this.#kept(prefix)).flatMap(({ records }) => records)
   }
 
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
     for (;;) {
-      const parts = (await this.#kept(resource)).filter(({ resource: found }) => found === resource)
+      const parts = (await this.#kept(resource)).filter(({ records }) => records[0]?.resource === resource)
       if (parts.length === 0) return undefined
       // All parts begin the same epoch. One that is behind would accept what the others refuse.
-      const next = Math.max(...parts.map(({ epoch }) => epoch)) + 1
+      const next = 1 + Math.max(...parts.flatMap(({ records }) => records.map(({ epoch }) => epoch)))
       let isBegun = false // not if somebody else began it meanwhile
       for (const { key } of parts) {
         const [, isSet] = (await this.#connection.run(advance, [key], [String(next)])) as [unknown, unknown]
@@ -58,9 +59,8 @@ export class RedisMarks implements KeptMarks {
   async prune(olderThan: number, prefix = ''): Promise<number> {
     checkAge(olderThan)
     let pruned = 0
-    for (const { key, text, raisedAt } of await this.#kept(prefix)) {
-      if (raisedAt >= Date.now() - olderThan) continue
-      const [, removed] = (await this.#connection.run(remove, [key], [text])) as [unknown, unknown]
+    for (const { key } of await this.#kept(prefix)) {
+      const [, removed] = (await this.#connection.run(prune, [key], [String(olderThan)])) as [unknown, unknown]
       pruned += Number(removed)
     }
     return pruned
@@ -75,7 +75,9 @@ export class RedisMarks implements KeptMarks {
     signal?: AbortSignal,
   ): Promise<unknown> {
     signal?.throwIfAborted()
-    const shown = presented.flatMap(({ mark }) => [String(mark.epoch), String(mark.token)])
+    const shown = presented.flatMap(({ mark }) => {
+      return [String(mark.epoch), String(mark.token), isAlone(mark) ? '' : keysOf(mark).join('+')]
+    })
     const all = [String(presented.length), ...shown, ...args]
     const reply = await abortable(this.#connection.run(script, keys, all), signal)
     const [done, answer, index = 1] = reply as [unknown, unknown, unknown?]
@@ -90,15 +92,25 @@ export class RedisMarks implements KeptMarks {
     const found: Kept[] = []
     for (const pattern of this.#keys.patterns) {
       for (const key of await this.#connection.scan(pattern)) {
-        const read = this.#keys.read(key)
-        if (!read?.resource.startsWith(prefix)) continue
-        const text = String(await this.#connection.get(key))
-        const mark = parse(text)
-        if (mark) found.push({ ...read, ...mark, key, text })
+        const of = this.#keys.read(key)
+        if (!of?.resource.startsWith(prefix)) continue
+        const [, fields] = (await this.#connection.run(read, [key], [])) as [unknown, unknown[]]
+        const records = recordsOf(fields.map(String)).map(record => ({ ...of, ...record }))
+        if (records.length > 0) found.push({ key, records })
       }
     }
     return found
   }
+}
+
+/** What the fields of a hash say, sorted by slot. */
+function recordsOf(fields: readonly string[]): Omit<MarkRecord, 'resource'>[] {
+  const slots = fields.filter((_, index) => index % 2 === 0)
+  const records = slots.flatMap((slot, index) => {
+    const mark = parse(fields[2 * index + 1] ?? '')
+    return mark ? [{ ...(slot !== NAME && { slot }), ...mark }] : []
+  })
+  return records.sort((one, other) => ((one.slot ?? NAME) < (other.slot ?? NAME) ? -1 : 1))
 }
 
 function parse(text: string): (Mark & { raisedAt: number }) | undefined {

@@ -13,11 +13,12 @@ import {
   type Presented,
   presentedByAll,
 } from '../fence.ts'
-import { type Holder, type Holders, type Mark, staleToken } from '../mark.ts'
+import { type Holder, type Holders, type Shown, staleToken } from '../mark.ts'
+import { comparedKeysOf, judge, keysOf, NAME } from '../rule.ts'
 import { failure, isBusy } from './failure.ts'
 
 export type { FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
-export type { Holder, Holders, Mark, Marks } from '../mark.ts'
+export type { Holder, Holders, Mark, Marks, Shown } from '../mark.ts'
 
 /** What a fence needs of a `DatabaseSync` of node:sqlite, or of a `Database` of better-sqlite3. */
 export interface SqliteDatabase {
@@ -26,7 +27,7 @@ export interface SqliteDatabase {
 }
 
 export interface SqliteStatement {
-  run(...parameters: (string | number | bigint)[]): { readonly changes: number | bigint }
+  run(...parameters: (string | number | bigint | null)[]): { readonly changes: number | bigint }
   all(...parameters: (string | number | bigint)[]): unknown[]
 }
 
@@ -130,10 +131,12 @@ export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOption
 /** The SQL of `install`, for your own migrations. */
 export function sqliteFenceSql({ table }: Pick<SqliteFenceOptions, 'table'> = {}): string {
   return `create table if not exists ${tableOf(table)} (
-  resource text primary key,
+  resource text not null,
+  slot text not null default '',
   epoch integer not null default 0 check (epoch >= 0),
   token integer not null check (token >= 0),
-  raised_at integer not null default (cast(unixepoch('subsec') * 1000 as integer))
+  raised_at integer not null default (cast(unixepoch('subsec') * 1000 as integer)),
+  primary key (resource, slot)
 ) strict, without rowid;
 `
 }
@@ -164,23 +167,34 @@ class SqliteMarks implements KeptMarks {
     this.#table = table
   }
 
-  /** Raises the mark or refuses, in the current transaction if there is one. */
+  /** Raises the marks or refuses, in the current transaction if there is one. One statement, so it is atomic without. */
   raiseNow({ resource, mark }: Presented): void {
+    const compared = comparedKeysOf(mark)
+    const raised = compared ? [NAME, ...keysOf(mark)] : keysOf(mark)
+    const isHigher = '(mark.epoch, mark.token) < (excluded.epoch, excluded.token)'
     const { changes } = this.translated(() => {
       this.#raise ??= this.#database.prepare(
-        `insert into ${this.#table} (resource, epoch, token) values (?, ?, ?)
-         on conflict (resource) do update
-         set epoch = excluded.epoch, token = excluded.token, raised_at = iif(token = excluded.token, raised_at, excluded.raised_at)
-         where (epoch, token) <= (excluded.epoch, excluded.token)`,
+        `with shown (resource, epoch, token, raised, compared) as (values (?, ?, ?, ?, ?))
+         insert into ${this.#table} as mark (resource, slot, epoch, token)
+         select resource, value, epoch, iif(value = '' and compared is not null, 0, token) from shown, json_each(shown.raised)
+         where not exists (
+           select 1 from ${this.#table} as seen
+           where seen.resource = shown.resource and (seen.epoch, seen.token) > (shown.epoch, shown.token)
+           and (compared is null or seen.slot in (select value from json_each(shown.compared))))
+         on conflict (resource, slot) do update set
+           epoch = iif(${isHigher}, excluded.epoch, epoch), token = iif(${isHigher}, excluded.token, token),
+           raised_at = iif(${isHigher}, excluded.raised_at, raised_at)`,
       )
-      return this.#raise.run(resource, mark.epoch, mark.token)
+      const { epoch, token } = mark
+      return this.#raise.run(resource, epoch, token, JSON.stringify(raised), compared ? JSON.stringify(compared) : null)
     })
     if (Number(changes) > 0) return
-    const [seen] = this.#read('where resource = ?', resource)
-    throw staleToken(resource, mark, seen ?? mark)
+    const marks = new Map(this.#read('where resource = ?', resource).map(seen => [seen.slot ?? NAME, seen]))
+    const judged = judge(marks, mark)
+    throw staleToken(resource, mark, 'highest' in judged ? judged.highest : mark)
   }
 
-  async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
+  async raise(resource: string, mark: Shown, signal?: AbortSignal): Promise<void> {
     checkResource(resource)
     checkMark(mark)
     await this.#whenUnlocked(() => this.raiseNow({ resource, mark }), signal)
@@ -188,12 +202,14 @@ class SqliteMarks implements KeptMarks {
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
     checkText(prefix, 'the prefix')
-    return this.#whenUnlocked(() => this.#read('where instr(resource, ?) = 1 order by resource', prefix))
+    return this.#whenUnlocked(() => this.#read('where instr(resource, ?) = 1 order by resource, slot', prefix))
   }
 
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
-    const text = `update ${this.#table} set epoch = epoch + 1, token = 0, raised_at = ? where resource = ? returning epoch`
+    const text = `update ${this.#table} as mark set token = 0, raised_at = ?,
+      epoch = 1 + (select max(epoch) from ${this.#table} as seen where seen.resource = mark.resource)
+      where resource = ? and slot = '' returning epoch`
     const [row] = await this.#whenUnlocked(() => this.#database.prepare(text).all(Date.now(), resource))
     return row === undefined ? undefined : Number(valuesOf(row)[0])
   }
@@ -201,8 +217,9 @@ class SqliteMarks implements KeptMarks {
   async prune(olderThan: number, prefix = ''): Promise<number> {
     checkAge(olderThan)
     checkText(prefix, 'the prefix')
-    const text = `delete from ${this.#table} where raised_at < ? and instr(resource, ?) = 1`
-    const { changes } = await this.#whenUnlocked(() => this.#database.prepare(text).run(Date.now() - olderThan, prefix))
+    const text = `delete from ${this.#table} where resource in (
+      select resource from ${this.#table} where instr(resource, ?) = 1 group by resource having max(raised_at) < ?)`
+    const { changes } = await this.#whenUnlocked(() => this.#database.prepare(text).run(prefix, Date.now() - olderThan))
     return Number(changes)
   }
 
@@ -220,10 +237,11 @@ class SqliteMarks implements KeptMarks {
   }
 
   #read(condition: string, parameter: string): MarkRecord[] {
-    const text = `select resource, epoch, cast(token as text) as token, raised_at as raisedAt from ${this.#table} ${condition}`
+    const text = `select resource, slot, epoch, cast(token as text) as token, raised_at as raisedAt from ${this.#table} ${condition}`
     const rows = this.#database.prepare(text).all(parameter).map(valuesOf)
-    return rows.map(([resource, epoch, token, raisedAt]) => ({
+    return rows.map(([resource, slot, epoch, token, raisedAt]) => ({
       resource: String(resource),
+      ...(slot !== NAME && { slot: String(slot) }),
       epoch: Number(epoch),
       token: BigInt(String(token)),
       raisedAt: Number(raisedAt),

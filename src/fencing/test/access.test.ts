@@ -34,10 +34,10 @@ test('in a Redis Cluster the mark is in the slot of the keys', async () => {
 }, 60_000)
 
 test('a user of Redis with the documented permissions can fence, list and prune', async () => {
-  const commands = '+eval +evalsha +get +set +time'
+  const commands = '+eval +evalsha +hgetall +hmget +hset +set +time'
   const users = [
     `writer on >secret ~holdfast:fence:* ~holdfast:mark:* ~app:* ${commands}`,
-    `keeper on >secret ~holdfast:fence:* ~holdfast:mark:* ${commands} +scan +del`,
+    `keeper on >secret ~holdfast:fence:* ~holdfast:mark:* ${commands} +scan +hget +hvals +del`,
   ]
   await using server = await startRedis({ users })
   const as = (username: string): Redis =>

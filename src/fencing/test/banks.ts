@@ -7,7 +7,7 @@ import { startPostgres } from '../../../lab/servers/postgres.ts'
 import { startRedis } from '../../../lab/servers/redis.ts'
 import { Stack } from '../../../test/harnesses/stack.ts'
 import { testFence } from '../../testing/index.ts'
-import type { KeptMarks } from '../fence.ts'
+import type { FenceOptions, KeptMarks } from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
 import { mysqlFence } from '../mysql/index.ts'
 import { postgresFence } from '../postgres/index.ts'
@@ -20,7 +20,9 @@ export interface Bank {
   add(holders: Holder | Holders, during?: () => void): Promise<unknown>
   touch(holders: Holder | Holders): Promise<unknown>
   entries(): Promise<number>
-  readonly marks: Pick<KeptMarks, 'list'>
+  readonly marks: KeptMarks
+  /** The same with other options. */
+  with(options: FenceOptions): { touch(holders: Holder | Holders): Promise<unknown> }
   close(): Promise<unknown>
 }
 
@@ -42,6 +44,7 @@ export const banks: Readonly<Record<string, () => Promise<Bank>>> = {
           during?.()
         }),
       touch: holders => fence.touch(holders),
+      with: options => postgresFence(pool, options),
       entries: async () => (await pool.query('select from entry')).rowCount ?? 0,
       marks: fence.marks,
       close: () => stack.end(),
@@ -61,6 +64,7 @@ export const banks: Readonly<Record<string, () => Promise<Bank>>> = {
           during?.()
         }),
       touch: holders => fence.touch(holders),
+      with: options => mysqlFence(pool, options),
       entries: async () => (await pool.query<RowDataPacket[]>('select 1 from entry'))[0].length,
       marks: fence.marks,
       close: () => stack.end(),
@@ -78,6 +82,7 @@ export const banks: Readonly<Record<string, () => Promise<Bank>>> = {
           during?.()
         }),
       touch: async holders => fence.touch(holders),
+      with: options => ({ touch: async holders => sqliteFence(database, options).touch(holders) }),
       entries: async () => database.prepare('select 1 from entry').all().length,
       marks: fence.marks,
       close: async () => database.close(),
@@ -93,6 +98,12 @@ export const banks: Readonly<Record<string, () => Promise<Bank>>> = {
           own.push(1)
         }),
       touch: holders => fence.touch(holders),
+      with: ({ epoch = 0, resource = '' }) => ({
+        touch: async held => {
+          const { name: _name, token, ...rest } = held as Holder
+          await fence.marks.raise(resource, { ...rest, epoch, token: BigInt(token) })
+        },
+      }),
       entries: async () => list.length,
       marks: fence.marks,
       close: async () => {},
@@ -107,6 +118,10 @@ export const banks: Readonly<Record<string, () => Promise<Bank>>> = {
     return {
       add: holders => fence.fencedEval(holders, { script, keys: ['{bank}:entries'], args: ['1'] }),
       touch: holders => fence.touch(holders, '{bank}:entries'),
+      with: options => {
+        const other = stack.use(redisFence(client, options))
+        return { touch: holders => other.touch(holders, '{bank}:entries') }
+      },
       entries: () => client.llen('{bank}:entries'),
       marks: fence.marks,
       close: () => stack.end(),

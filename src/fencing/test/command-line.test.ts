@@ -118,6 +118,24 @@ describe('the marks', () => {
     expect(await marks.list('cli')).toEqual([])
     await close()
   })
+
+  test('of a shared name are listed by slot, and pruned with it', async () => {
+    const { url, marks, close } = await places.sqlite()
+    await marks.raise('shared', { epoch: 0, token: 7n, limit: 3, slots: [0, 2] })
+    await marks.raise('shared', { epoch: 0, token: 8n, limit: 2 ** 31 - 1, slots: [17] })
+    const { out } = await holdfast(['fence', 'ls', 'shared', '--url', url])
+    const rows = [
+      /^RESOURCE {2}SLOT {2}EPOCH/,
+      /^shared {10}0 {6}0 /,
+      /shared {4}0 {5}0 {6}7 /,
+      /2 {5}0 {6}7 /,
+      /r1 {4}0 {6}8 /,
+    ]
+    expect(out.trimEnd().split('\n')).toEqual(rows.map(row => expect.stringMatching(row)))
+    const pruned = await holdfast(['fence', 'prune', 'shared', '--older-than', '0d', '--url', url, '--json'])
+    expect(JSON.parse(pruned.out)).toEqual({ pruned: 4 })
+    await close()
+  })
 })
 
 test('invalid arguments are refused', async () => {

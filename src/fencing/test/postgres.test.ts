@@ -91,7 +91,7 @@ describe('a transaction', () => {
       )
       return found.includes(COMMIT) && found
     })
-    const begin = expect.stringMatching(/^begin; select "holdfast"\."fence_raise_1".*; savepoint holdfast$/)
+    const begin = expect.stringMatching(/^begin; select "holdfast"\."fence_raise_2".*; savepoint holdfast$/)
     expect(statements).toEqual([begin, INSERT, COMMIT])
   })
 

@@ -209,6 +209,6 @@ test('invalid arguments are refused', async () => {
     expect(make).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
   await client.set('holdfast:mark:foreign', 'what?')
   expect(await failureOf(fence.marks.raise('foreign', { epoch: 0, token: 1n }))).toMatchObject({
-    message: expect.stringMatching(/is no mark/),
+    message: expect.stringMatching(/holds no marks/),
   })
 })

@@ -100,11 +100,8 @@ export class MysqlStore implements Store {
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     let first: 'released' | 'gone' | undefined
-    let hasLeft = false
     return this.#put(key, undefined, signal, (name, mayBeDone) => {
-      const isWaiting = name.isWaiting(key)
-      const answer = name.release(key, hasLeft)
-      hasLeft ||= isWaiting
+      const answer = name.release(key)
       first ??= answer
       if (first !== answer && mayBeDone) throw unclear(key.name)
       return answer
@@ -203,14 +200,10 @@ async function carryOut(
   const isAgain = requests.some(({ tries }) => tries > 0)
   const done = await write(connection, table, writes, isAgain)
   const undone = new Map(writes.filter(name => !done.has(name)).map(name => [name.name, name]))
-  const written = performance.now()
   return requests.map((request, index) => {
-    const { name, id = '', until } = request
-    const isUndone = undone.get(name)
-    if (isUndone?.isUnclear) request.mayBeDone = true
-    // The server may have found the position too late, and has not written it then.
-    const isLate = written >= until && byName.get(name)?.joins.has(id) === true
-    return isUndone || isLate ? undefined : replies[index]
+    const name = undone.get(request.name)
+    if (name?.isUnclear) request.mayBeDone = true
+    return name ? undefined : replies[index]
   })
 }
 

@@ -15,6 +15,29 @@ test('a lease is presented by its token in decimal and its name as a string', ()
   })
 })
 
+test('a permit is presented with its limit and slots, and read as it was', async () => {
+  const shown = { name: 'api', token: 33n, limit: 5, slots: [0, 2] }
+  const headers = fenceHeaders(shown)
+  expect(headers).toEqual({ 'Fencing-Token': '33/5:0+2', 'Fencing-Resource': '"api"' })
+  expect(await checkFence(new Headers(headers), memoryMarks())).toEqual({ fence: { ...shown, epoch: 0 } })
+  expect(fenceHeaders({ name: 'api', token: '33/5:0+2' })).toEqual(headers)
+  expect(fenceHeaders({ name: 'api', token: 33n, limit: 1, slots: [0] })['Fencing-Token']).toBe('33')
+})
+
+test('requests with permits of different slots are accepted, a stale one and a stale writer are not', async () => {
+  const marks = memoryMarks()
+  const statusOf = async (token: string): Promise<number | undefined> =>
+    (await checkFence({ 'fencing-token': token, 'fencing-resource': '"a"' }, marks)).problem?.status
+  for (const token of ['7/3:0', '6/3:1', '7/3:0', '8/2147483647:3', '5/2147483647:3'])
+    expect([token, await statusOf(token)]).toEqual([token, undefined])
+  for (const token of ['6/3:0', '6/3:0+2', '7']) expect([token, await statusOf(token)]).toEqual([token, 412])
+  expect([await statusOf('9'), await statusOf('8/3:2'), await statusOf('8/2147483647:1')]).toEqual([
+    undefined,
+    412,
+    412,
+  ])
+})
+
 function isName(text: string): boolean {
   try {
     checkName(text)
@@ -48,6 +71,15 @@ test.each<[string, Record<string, string | string[]>, RegExp]>([
   ['a parameter', { ...good, 'fencing-token': '7;epoch=2' }, /Fencing-Token/],
   ['two tokens in one header', { ...good, 'fencing-token': '7, 8' }, /Fencing-Token/],
   ['two headers with tokens', { ...good, 'fencing-token': ['7', '8'] }, /Fencing-Token/],
+  ['a permit without slots', { ...good, 'fencing-token': '7/3' }, /Fencing-Token .*such as 33\/5:0\+2/],
+  ['a slot at the limit', { ...good, 'fencing-token': '7/3:3' }, /Fencing-Token/],
+  ['two permits in one header', { ...good, 'fencing-token': '7/3:0,8/3:1' }, /Fencing-Token/],
+  ['a limit of 2^31', { ...good, 'fencing-token': '7/2147483648:0' }, /Fencing-Token/],
+  [
+    '65 slots',
+    { ...good, 'fencing-token': `7/99:${[...Array.from({ length: 65 }).keys()].join('+')}` },
+    /Fencing-Token/,
+  ],
   ['a token above 2^63', { ...good, 'fencing-token': '9223372036854775808' }, /2\^63/],
   ['a token of 400 digits', { ...good, 'fencing-token': '9'.repeat(400) }, /Fencing-Token/],
   ['a resource and no token', { 'fencing-resource': '"a"' }, /Fencing-Token .*is missing/],
@@ -150,6 +182,7 @@ test('L21: memoryMarks refuses resources beyond its limit, and forgets none', as
   await limited.raise('a', mark(7n))
   await limited.raise('b', mark(1n))
   await expect(limited.raise('c', mark(1n))).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+  await expect(limited.raise('b', { ...mark(2n), limit: 3, slots: [0] })).rejects.toMatchObject({ retryable: false })
   await limited.raise('b', mark(2n))
   await expect(limited.raise('a', mark(6n))).rejects.toMatchObject({ code: 'STALE_TOKEN' })
   expect(() => memoryMarks({ limit: 0 })).toThrow('the limit of marks must be a number, 1 or more, not 0')

@@ -66,6 +66,16 @@ describe('safety of readers and writers', () => {
     expect(broken('safety', beside)).toEqual(['client 1 wrote beside the writer of client 2'])
   })
 
+  test('a stale writer after a reader, and a stale reader after a writer, are violations', () => {
+    const reader = use('b', 1, { 1: 7 }, [10], 'reader')
+    expect(broken('safety', [...reader, ...use('b', 2, {}, [20], 'writer', 6)])).toEqual([
+      'a write with token 6 was accepted after one with 7',
+    ])
+    const writer = use('b', 2, {}, [5], 'writer', 8)
+    expect(broken('safety', [...writer, ...reader])).toEqual(['a write with token 7 was accepted after one with 8'])
+    expect(broken('safety', [...reader, ...use('b', 3, { 1: 6 }, [30], 'reader')])).toEqual([])
+  })
+
   test('a writer after the reader is none, even if the reader still believes to hold', () => {
     const after = [...use('b', 1, { 1: 1 }, [10, 20], 'reader'), ...use('b', 2, { 0: 2 }, [30], 'writer')]
     expect(broken('safety', after)).toEqual([])
@@ -114,10 +124,11 @@ function use(
   tokens: Readonly<Record<number, number>>,
   times: readonly number[],
   role: Role = 'permit',
+  alone = 0,
 ): Event[] {
   const of = { client, name, op: client }
   const slots = Object.entries(tokens).map(([slot, token]) => ({ slot: Number(slot), token: String(token) }))
-  const { token = '0' } = slots[0] ?? {}
+  const { token = String(alone) } = slots[0] ?? {}
   const [first = 0, last = times.at(-1) ?? 0] = [times[0], times.at(-1)]
   return [
     event('asked', first - 2, of),

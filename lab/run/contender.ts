@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { tokensOf } from '../../src/cli/tokens.ts'
 import { type Lease, LeaseError, type Locks, subscribe } from '../../src/index.ts'
 import { between, type Random } from '../faults/random.ts'
 import type { Recorder } from '../judge/history.ts'
@@ -68,7 +69,7 @@ export class Contender {
       const sent = this.#setting.sent.get(name, lease.token) ?? asked
       const token = lease.token.toString()
       const slots = marksOf(lease)
-      const shown = slots && job.role ? { role: job.role, slots } : {}
+      const shown = job.role ? { role: job.role, ...(slots && { slots }) } : {}
       const times = { asked: Math.max(asked, sent), waited: at - asked }
       history.write('granted', { client, name, op, token, ...times, ...shown }, at)
       await this.#hold(lease, op)
@@ -126,7 +127,7 @@ export class Contender {
     const write = next()
     history.write('writing', { client, name, op, token, write })
     await pause(hesitation)
-    const kind = await writer.write({ name, token, write, slots: marksOf(lease) })
+    const kind = await writer.write({ name, write, tokens: tokensOf(lease) })
     history.write(kind, { client, name, op, write })
     return kind
   }

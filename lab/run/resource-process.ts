@@ -1,7 +1,9 @@
 // The guarded resource, a process without faults. What it accepts is what the clients have really done.
 import { createServer, type Socket } from 'node:net'
+import type { Mark } from '../../src/fencing/mark.ts'
+import { highestFor, judge } from '../../src/fencing/rule.ts'
+import { parseToken } from '../../src/fencing/shown.ts'
 import { Recorder } from '../judge/history.ts'
-import { type Mark, slotKey } from '../judge/shared.ts'
 import { onLines } from './lines.ts'
 
 /** The first message to the process. */
@@ -15,10 +17,9 @@ export interface ResourceTask {
 /** A write request, a line of JSON. */
 export interface WriteRequest {
   readonly name: string
-  readonly token: string
   readonly write: number
-  /** The slots of a permit. Each is a resource of its own, with its own high-water mark. */
-  readonly slots?: readonly Mark[] | undefined
+  /** What the holder shows, as in `HOLDFAST_TOKENS`: by resource its token, that of a permit with its limit and slots. */
+  readonly tokens: Readonly<Record<string, string>>
 }
 
 /** The answer. */
@@ -29,19 +30,25 @@ export interface WriteReply {
 
 process.once('message', ({ history: path, origin, fence }: ResourceTask) => {
   const history = new Recorder(path, BigInt(origin))
-  const marks = new Map<string, bigint>()
+  const resources = new Map<string, Map<string, Mark>>()
 
   // One process and no pause inside: the check and the write are one step.
-  const decide = ({ name, token, write, slots }: WriteRequest): WriteReply => {
-    const shown = slots?.map(({ slot, token: own }) => ({ key: slotKey(name, slot), token: BigInt(own) }))
-    const all = shown ?? [{ key: name, token: BigInt(token) }]
-    const markOf = (key: string): bigint => marks.get(key) ?? 0n
-    const older = all.find(each => each.token < markOf(each.key))
+  const decide = ({ name, write, tokens }: WriteRequest): WriteReply => {
+    const all = Object.entries(tokens).map(([resource, text]) => {
+      const marks = resources.get(resource) ?? new Map<string, Mark>()
+      const shown = { epoch: 0, token: 0n, ...parseToken(text) }
+      return { resource, marks, shown, seen: highestFor(marks, shown)?.token ?? 0n, judged: judge(marks, shown) }
+    })
+    const older = all.find(({ judged }) => 'highest' in judged)
     const accepted = !fence || !older
     // The token that decides, with its mark.
-    const decisive = older ?? all[0] ?? { key: name, token: 0n }
-    const reported = { name, token: `${decisive.token}`, write, mark: `${markOf(decisive.key)}` }
-    if (accepted) for (const each of all) if (each.token > markOf(each.key)) marks.set(each.key, each.token)
+    const { shown, seen } = older ?? all[0] ?? { shown: { token: 0n }, seen: 0n }
+    const reported = { name, token: `${shown.token}`, write, mark: `${seen}` }
+    if (accepted)
+      for (const { resource, marks, judged } of all) {
+        resources.set(resource, marks)
+        if ('raised' in judged) for (const [key, mark] of judged.raised) marks.set(key, mark)
+      }
     history.write(accepted ? 'accepted' : 'rejected', reported)
     return { write, accepted }
   }

@@ -8,6 +8,10 @@ import type { Violation } from '../violation.ts'
 /** How long a holder works at most, in ttls. */
 const LONGEST_WORK = 1.5
 
+/** The key of holders that hold no slot: of limit 1. */
+const ALONE = 'alone'
+type Key = number | typeof ALONE
+
 /** The uses of a shared name by one permit: from its first to its last accepted write, by the order of the resource. */
 interface Use {
   readonly acquisition: Acquisition
@@ -16,7 +20,8 @@ interface Use {
 }
 
 /**
- * Sharing as the resource sees it: no slot accepts a lower token than before, never more than `limit` permits are in use,
+ * Sharing as the resource sees it: no slot accepts a lower token than before or than that of a writer, a writer has the
+ * highest of all, never more than `limit` permits are in use,
  * and nobody is beside a writer. A permit is in use from its first to its last accepted write.
  */
 export function sharing(trace: Trace): Violation[] {
@@ -25,18 +30,24 @@ export function sharing(trace: Trace): Violation[] {
 }
 
 function fallen({ decisions, writers }: Trace, name: string): Violation[] {
-  const newest = new Map<number, { readonly token: bigint; readonly op: number }>()
+  const newest = new Map<Key, { readonly token: bigint; readonly op: number }>()
   return (decisions.get(name) ?? []).flatMap(({ kind, write, at }) => {
     const by = kind === 'accepted' ? writers.get(write)?.acquisition : undefined
-    return [...(by?.slots ?? [])].flatMap(([slot, token]): Violation[] => {
-      const op = by?.op ?? 0
-      const before = newest.get(slot)
-      if (!before || token >= before.token) {
-        newest.set(slot, { token, op })
-        return []
-      }
-      const what = `a write with token ${token} was accepted after one with ${before.token}`
-      return [{ promise: 'safety', at, name: slotKey(name, slot), what, ops: [before.op, op] }]
+    if (!by) return []
+    const { op, role, token } = by
+    const shown: (readonly [Key, bigint])[] = by.slots.size > 0 ? [...by.slots] : [[ALONE, token]]
+    // A holder of no slots is alone: above all others. Readers do not exclude each other.
+    const compared = shown.flatMap(([slot, own]) => {
+      const shared: Key[] = role === 'reader' ? [ALONE] : [ALONE, slot]
+      const slots = slot === ALONE ? [...newest.keys()] : shared
+      return slots.map(each => ({ own, before: newest.get(each), slot: each }))
+    })
+    for (const [slot, own] of shown) if (own >= (newest.get(slot)?.token ?? 0n)) newest.set(slot, { token: own, op })
+    return compared.flatMap(({ own, before, slot }): Violation[] => {
+      if (!before || own >= before.token) return []
+      const what = `a write with token ${own} was accepted after one with ${before.token}`
+      const where = typeof slot === 'number' ? slotKey(name, slot) : name
+      return [{ promise: 'safety', at, name: where, what, ops: [before.op, op] }]
     })
   })
 }

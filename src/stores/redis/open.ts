@@ -10,7 +10,7 @@ import { openWire, type RedisClient } from './client.ts'
 import { driverOf } from './driver.ts'
 import { redis } from './index.ts'
 import { Keys } from './keys.ts'
-import { CLAIMS } from './name.ts'
+import { CLAIMS } from './rules.ts'
 
 /** The address of a server, and the login. */
 export interface Target {

@@ -1,7 +1,7 @@
 import { fastPath } from './fast-path.ts'
-import { CLAIMS, state } from './name.ts'
+import { CLAIMS, rules } from './rules.ts'
 import { GONE, type Script, scriptOf } from './script.ts'
-import { waiting } from './waiting.ts'
+import { state } from './state.ts'
 
 /** What one server, or one node of a cluster, does for this store. */
 export const script: Script = scriptOf({
@@ -18,11 +18,8 @@ export const script: Script = scriptOf({
   fastPath,
   // It comes after the grants. As the first write of a call, a server that is out of memory would refuse it.
   last: `if isHigher then redis.pcall('SET', KEYS[#KEYS], format('%.0f', highest)) end
-for key in pairs(freed) do
-  seconds[key] = nil
-  pcall(wake, key)
-end
-for key in pairs(seconds) do pcall(wake, key) end
+for key in pairs(freed) do seconds[key] = true end
+for key in pairs(seconds) do pcall(rules().wake, key) end
 `,
   verbs: `${state}
 -- Milliseconds that the last request of the caller took.
@@ -53,10 +50,10 @@ end
 
 -- The slots of a claim that holds alone, if it would share them.
 local function slotsOf(name)
-  local units = match(name.share, '/%d+/(%d+)')
+  if name.share == '' then return '' end
   local slots = {}
-  for slot = 1, units or 0 do slots[slot] = slot - 1 end
-  return units and format(' %s %.0f', table.concat(slots, ','), name.ends) or ''
+  for slot = 1, match(name.share, '/%d+/(%d+)') do slots[slot] = slot - 1 end
+  return format(' %s %.0f', table.concat(slots, ','), name.ends)
 end
 
 -- Extends the lease of a claim that holds alone, from now.
@@ -69,93 +66,14 @@ local function prolong(key, name, ttl, life)
   remember(key, name.token, life)
 end
 
--- Extends the lease of a member.
-local function prolongMember(key, name, id, ends, ttl, life, token, granted, limit, slots, details)
-  mayGrow(key)
-  call('ZADD', key .. ':line', format('-%.0f', ends), id)
-  if granted ~= ttl then call('HSET', key .. ':claim', id, table.concat({ 'h', name.gen, token, ttl, limit, slots, details }, ' ')) end
-  name.next = nil
-  if ends > name.ends or tonumber(ttl) > tonumber(name.ttl) then
-    name.ends = math.max(ends, name.ends)
-    if tonumber(ttl) > tonumber(name.ttl) then
-      name.ttl = ttl
-      write(key, name)
-    else mark(key, name) end
-    remember(key, name.token, name.ends - now + life - ttl)
-    extend(key, { ':line', ':claim' }, name.ends - now)
-  end
-end
-
-local function grant(key, name, id, ttl, life, limit, units, details)
+-- A claim gets a free name that nobody waits for.
+local function grantAlone(key, name, id, ttl, life, limit, units, details)
   local token = nextToken(name.token)
-  if name.state == 'free' and (limit == '1' or name.line == '0') then
-    name.state, name.ends, name.token, name.ttl = 'held', now + ttl, token, ttl
-    name.share, name.rest = limit == '1' and '' or '/' .. limit .. '/' .. units, id .. ' ' .. details
-    write(key, name)
-    remember(key, token, life)
-    return '+' .. token .. slotsOf(name)
-  end
-  if not name.gen then gather(key, name, name.state == 'held' and name.token or token) end
-  name.token = token
-  local slots = enroll(key, name, id, now + ttl, ttl, limit, units, token, details)
+  name.state, name.ends, name.token, name.ttl = 'held', now + ttl, token, ttl
+  name.share, name.rest = limit == '1' and '' or '/' .. limit .. '/' .. units, id .. ' ' .. details
   write(key, name)
-  remember(key, token, name.ends - now + life - ttl)
-  return format('+%s %s %.0f', token, slots, nextOf(key, name))
-end
-
--- When the lease of the last holder ends, its token, perhaps with limit and slots, and its details.
-local function holderOf(key, name)
-  if name.state == 'held' then
-    local limit = match(name.share, '%d+')
-    local about = limit and '/' .. limit .. '/' .. match(slotsOf(name), '[^ ]+') or ''
-    return format('%.0f %s%s %s', name.ends, name.token, about, match(name.rest, ' (.*)$'))
-  end
-  if not name.gen then return '' end
-  local last = call('ZRANGE', key .. ':line', 0, 0, 'WITHSCORES')
-  local token, _, limit, slots, details = memberOf(name, last[1] and call('HGET', key .. ':claim', last[1]))
-  if not token then return format('%.0f %s ["",""]', name.ends, name.token) end
-  return format('%.0f %s/%s/%s %s', -last[2], token, limit, slots, details)
-end
-
--- QUEUES: '0', or '1' with the round trip of the claim behind it if that of the connection does not count. REST: 'LIMIT
--- UNITS DETAILS', or the details of a claim that holds alone.
-local function acquire(key, id, ttl, life, queues, rest)
-  local name = open(key)
-  if name.state == 'held' and isOf(id, name.rest) then
-    -- A stale copy of the request must not shorten what a renewal has extended since.
-    if name.ends - now <= tonumber(ttl) then prolong(key, name, ttl, life) end
-    return '+' .. name.token .. slotsOf(name)
-  end
-  local limit, units, details = match(rest, '^(%d+) (%d+) (.*)$')
-  if not limit then limit, units, details = '1', '1', rest end
-  -- To answer that the name is held takes no other key. In a slot that moves, only the keys on this node can be read.
-  if not (name.state == 'held' and queues == '0' and not fits(name, limit, units)) and call('GET', key .. ':gone:' .. id) then return 'x' end
-  local entry = entryOf(key, name, id)
-  local token, granted, own, slots, described = memberOf(name, entry)
-  if token then
-    local ends = -call('ZSCORE', key .. ':line', id)
-    if ends - now <= tonumber(ttl) then
-      prolongMember(key, name, id, now + ttl, ttl, life, token, granted, own, slots, described)
-    end
-    return format('+%s %s %.0f', token, slots, nextOf(key, name))
-  end
-  local ahead, at, passed = 0, 0, nil
-  local _, arrival, _, before, wanted = waiterOf(entry)
-  if arrival then limit, units = before, wanted end
-  if name.line == '1' then ahead = call('ZCOUNT', key .. ':line', '(0', arrival and '(' .. arrival or '+inf') end
-  local isFree = fits(name, limit, units)
-  if isFree and ahead == 1 then at, passed = passableAt(key, name) end
-  if isFree and ahead <= 1 and now >= at then
-    if arrival then
-      leave(key, { id })
-      change(key, name) -- so that the next one is woken, and has its grace period from now
-    end
-    if passed then call('ZREM', key .. ':line', passed) end
-    if name.line == '1' and call('ZCARD', key .. ':lapse') == 0 then name.line = '0' end
-    return grant(key, name, id, ttl, life, limit, units, details)
-  end
-  if queues ~= '0' then join(key, name, id, arrival, ttl, tonumber(sub(queues, 2)) or ROUND_TRIP, limit, units, details) end
-  return format('-%.0f %d %s', soonest(key, name, ahead), ahead, holderOf(key, name))
+  remember(key, token, life)
+  return '+' .. token .. slotsOf(name)
 end
 
 -- Deletes a free name, unless it is remembered for its waiters or its token.
@@ -164,26 +82,6 @@ local function forget(key, name)
   put(key, 'PEXPIRE', key, '0')
   names[key], freed[key] = nil, nil
   return true
-end
-
-local function release(key, id, memory)
-  local name = open(key)
-  local entry = entryOf(key, name, id)
-  if name.state == 'held' and isOf(id, name.rest) then
-    if forget(key, name) then return '1' end
-    name.state = 'free'
-    change(key, name)
-    mark(key, name)
-  elseif memberOf(name, entry) then
-    drop(key, name, { id })
-    settle(key, name)
-    if not name.gen then forget(key, name) end
-  elseif waiterOf(entry) then withdraw(key, name, { id })
-  else
-    call('SET', key .. ':gone:' .. id, '1', 'PX', memory)
-    return '0'
-  end
-  return '1'
 end
 
 -- A replica may lack what its master has. It refuses this write, which changes nothing. So does a full server.
@@ -199,77 +97,64 @@ local function alone(key, id)
   return name.state == 'held' and name.ends > now and isOf(id, name.rest) and name
 end
 
--- SHARES: '1' if the claim may be a member of a group.
-local function renew(key, id, ttl, life, shares)
-  local name = alone(key, id)
-  if name then
-    prolong(key, name, ttl, life)
-    return '+' .. name.token .. slotsOf(name)
-  end
-  if shares == '0' then return gone(key) end
-  name = open(key)
-  local token, granted, limit, slots, details = memberOf(name, entryOf(key, name, id))
-  if not token then return gone(key) end
-  prolongMember(key, name, id, now + ttl, ttl, life, token, granted, limit, slots, details)
-  return format('+%s %s %.0f', token, slots, nextOf(key, name))
+-- The functions for several holders and for waiters are created when they are needed: that takes longer than most requests.
+local made
+local function rules()
+  if made then return made end
+${rules}
+  return made
 end
 
-local function annotate(key, id, _, _, shares, details)
-  local name = alone(key, id)
-  if name then
-    name.rest = id .. ' ' .. details
-    write(key, name)
+-- QUEUES: '0', or '1' with the round trip of the claim behind it if that of the connection does not count. REST: 'LIMIT
+-- UNITS DETAILS', or the details of a claim that holds alone.
+local function acquire(key, id, ttl, life, queues, rest)
+  local name = names[key] or read(key)
+  local held = name.state == 'held' and name.ends > now
+  if name.line == '1' or name.gen or name.state == 'many' then return rules().acquire(key, id, ttl, life, queues, rest) end
+  if held and isOf(id, name.rest) then
+    -- A stale copy of the request must not shorten what a renewal has extended since.
+    if name.ends - now <= tonumber(ttl) then prolong(key, name, ttl, life) end
+    return '+' .. name.token .. slotsOf(name)
+  end
+  if held and (queues ~= '0' or name.share ~= '') then return rules().acquire(key, id, ttl, life, queues, rest) end
+  -- To answer that the name is held takes no other key. In a slot that moves, only the keys on this node can be read.
+  if held then return format('-%.0f 0 %.0f %s %s', name.ends, name.ends, name.token, match(name.rest, ' (.*)$')) end
+  if call('GET', key .. ':gone:' .. id) then return 'x' end
+  local limit, units, details = '1', '1', rest
+  if sub(rest, 1, 1) ~= '[' then limit, units, details = match(rest, '^(%d+) (%d+) (.*)$') end
+  return grantAlone(key, name, id, ttl, life, limit, units, details)
+end
+
+local function release(key, id, memory)
+  local name = names[key] or read(key)
+  if name.line == '1' or name.gen or name.state == 'many' then return rules().release(key, id, memory) end
+  if name.state == 'held' and name.ends > now and isOf(id, name.rest) then
+    if not forget(key, name) then
+      name.state, name.ends = 'free', now
+      mark(key, name)
+    end
     return '1'
   end
-  if shares == '0' then return gone(key) end
-  name = open(key)
-  local token, ttl, limit, slots = memberOf(name, entryOf(key, name, id))
-  if not token then return gone(key) end
-  mayGrow(key)
-  call('HSET', key .. ':claim', id, table.concat({ 'h', name.gen, token, ttl, limit, slots, details }, ' '))
+  call('SET', key .. ':gone:' .. id, '1', 'PX', memory)
+  return '0'
+end
+
+local function renew(key, id, ttl, life)
+  local name = alone(key, id)
+  if not name then return gone(key) end
+  prolong(key, name, ttl, life)
+  return '+' .. name.token .. slotsOf(name)
+end
+
+local function annotate(key, id, _, _, _, details)
+  local name = alone(key, id)
+  if not name then return gone(key) end
+  name.rest = id .. ' ' .. details
+  write(key, name)
   return '1'
 end
 
--- OF: 'TOKEN SLOT' of the lease to end; '-': any.
-local function breakLease(key, _, _, life, _, of)
-  local name = open(key)
-  local token, slot = match(of, '^(%S+) (%S+)$')
-  local function isMeant(each, slots)
-    return (token == '-' or token == each) and (slot == '-' or string.find(',' .. slots .. ',', ',' .. slot .. ',', 1, true))
-  end
-  local ended = {}
-  if name.state == 'held' then
-    local slots = match(slotsOf(name), '[^ ]+') or '0'
-    if isMeant(name.token, slots) then ended[1] = '' end
-  elseif name.gen and of == '- -' then ended[1] = ''
-  elseif name.gen then
-    for _, id in ipairs(call('ZRANGEBYSCORE', key .. ':line', '-inf', '(0')) do
-      local each, _, _, slots = memberOf(name, call('HGET', key .. ':claim', id))
-      if each and isMeant(each, slots) then ended[1] = id end
-    end
-  end
-  if #ended == 0 then return gone(key) end
-  -- If no higher token is left, the leases end all the same.
-  local fine, new = pcall(nextToken, name.token)
-  if fine then name.token = new end
-  if name.state == 'held' then
-    name.state = 'free'
-    change(key, name)
-    write(key, name)
-  elseif ended[1] == '' then disband(key, name)
-  else
-    drop(key, name, ended)
-    settle(key, name)
-  end
-  remember(key, name.token, name.gen and name.ends - now + life or life)
-  if not fine then error(new .. '; its lease was ended', 0) end
-  return '+' .. name.token
-end
-
-${waiting}
-local verbs = {
-  acquire = acquire, renew = renew, renewShared = renew, annotate = annotate, annotateShared = annotate, release = release,
-  inspect = inspect, keep = keep, ['break'] = breakLease
-}
+local others = { __index = function(_, verb) return rules()[verb] end }
+local verbs = setmetatable({ acquire = acquire, renew = renew, annotate = annotate, release = release }, others)
 `,
 })

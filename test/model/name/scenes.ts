@@ -110,6 +110,13 @@ export const scenes: Readonly<Record<string, (scene: Scene) => void>> = {
     expect(scene.at(1_090).acquire(lock('try', { queue: false }))).toMatchObject({ retryAfter: LIFETIME - 1_090 })
   },
 
+  'a claim that does not fit does not ask at once because the first waiter fits and let its grace period pass'(scene) {
+    for (const id of ['holder', 'leaver', 'dead']) scene.at(0).acquire(lock(id, { limit: 2 }))
+    scene.at(0).acquire(lock('wide', { limit: 2, units: 2 }))
+    scene.at(10).release('leaver')
+    expect(scene.at(1_000).acquire(lock('wide'))).toMatchObject({ ahead: 1, retryAfter: LIFETIME / 3 })
+  },
+
   'a lease that was written before the clock was set back lasts its ttl from now'(scene) {
     scene.at(100_000).acquire(lock('holder'))
     expect(scene.at(50_000).acquire(lock('other'))).toMatchObject({ retryAfter: LIFETIME / 3 })

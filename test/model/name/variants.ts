@@ -77,8 +77,13 @@ export const VARIANTS: readonly Variant[] = [
   { what: 'no retry at a lapse', from: 'Math.min(delay, lapses - now)', to: 'delay' },
   {
     what: 'no retry at the end of a grace period',
-    from: 'if (first && others.length === 0 && this.#fits(first)) delay',
+    from: 'if (left > 0) delay',
     to: 'if (!ahead) delay',
+  },
+  {
+    what: 'a claim that does not fit asks at once when a grace period is over',
+    from: 'if (left > 0) delay',
+    to: 'delay',
   },
   { what: 'a clock that was set back makes a lease last', from: 'each.expires > now + each.ttl + 1', to: '!each' },
 ]

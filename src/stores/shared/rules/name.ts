@@ -224,7 +224,10 @@ export class Name {
     for (const { expires } of this.#holders) delay = Math.min(delay, expires - now)
     for (const { lapses } of ahead) delay = Math.min(delay, lapses - now)
     const [first, ...others] = ahead
-    if (first && others.length === 0 && this.#fits(first)) delay = Math.min(delay, this.#changed + first.grace - now)
+    if (first && others.length === 0 && this.#fits(first)) {
+      const left = this.#changed + first.grace - now
+      if (left > 0) delay = Math.min(delay, left) // else it does not fit itself
+    }
     return Math.max(delay, 1)
   }
 

@@ -10,6 +10,8 @@ export type Answer = Grant | Busy | undefined | boolean | 'released' | 'gone' | 
 export interface Leniency extends Slack {
   /** It does not know, or not exactly, when leases and positions end. */
   readonly knowsNoEnds?: boolean
+  /** It keeps the position of each waiter that is watched, whatever it answered before. */
+  readonly keepsWatched?: boolean
 }
 
 const TINY = 0.01

@@ -246,7 +246,7 @@ class Player {
       this.#stop(id)
     } else if (claim.queue && store.watch) {
       if (!this.#watches.has(id)) await this.#watch(store, claim)
-      if (answer.kept) this.#kept.add(id)
+      if (answer.kept || this.#rig.keepsWatched) this.#kept.add(id)
       else this.#kept.delete(id)
     }
   }

@@ -1,6 +1,7 @@
 import { Name, positionLifetime } from '../../src/stores/shared/rules/name.ts'
 import { type Holder, type NameState, UNUSED } from '../../src/stores/shared/rules/state.ts'
 import { decide, idOf, type Op, type Ruling, shapeOf } from './op.ts'
+import { kept, narrowed, unwritten } from './written.ts'
 
 /** When a request was sent, and when its answer was received. The server decided between them. */
 export interface Window {
@@ -53,6 +54,8 @@ export interface Slack {
   readonly isSplit?: boolean
   /** Does a claim that does not queue pass no waiter, also if that does not ask? */
   readonly triesWait?: boolean
+  /** A renewal or a note reads and writes only the rows of its claim, so it does not see what else has ended. */
+  readonly isNarrow?: boolean | undefined
 }
 
 /** What is known of the waiters. */
@@ -210,14 +213,18 @@ function outcome(
   const seen = [first.name.state, kept(last.name.state, last.given, slack)] as const
   const at = Math.max(from.at, sent)
   if (op.verb === 'inspect') return { ruling, seen, to: { ...from, at, early: first.given, late: last.given } }
+  const isNarrow = slack.isNarrow && (op.verb === 'renew' || op.verb === 'annotate')
+  const [decided, decidedLate] = isNarrow
+    ? [narrowed(first.name.state, first.given, op.id), narrowed(last.name.state, last.given, op.id)]
+    : [first.name.state, seen[1]]
   const early = widened(
-    unwritten(first.name.state, first.given, sent, slack),
+    unwritten(decided, first.given, sent, slack),
     first.given,
     ms => slack.lasts(ms) - ms - slack.precision,
     sent,
   )
   const late = {
-    ...widened(seen[1], last.given, ms => slack.ends(ms) - ms + slack.precision, received),
+    ...widened(decidedLate, last.given, ms => slack.ends(ms) - ms + slack.precision, received),
     // A store may remember for longer that a claim was withdrawn.
     gone: new Map([...seen[1].gone].map(([id, until]) => [id, last.given.gone.has(id) ? until : Infinity])),
   }
@@ -264,27 +271,6 @@ function endOf({ holders, waiters }: NameState, key: string): number {
   const id = key.slice(1)
   if (key[0] === 'h') return holders.find(each => each.id === id)?.expires ?? Infinity
   return key[0] === 'w' ? (waiters.find(each => each.id === id)?.lapses ?? Infinity) : Infinity
-}
-
-/** A store need not write the position of a waiter again that it wrote within the last quarter of its lifetime. */
-function unwritten(state: NameState, given: NameState, now: number, { precision }: Slack): NameState {
-  if (precision === 0) return state
-  const before = new Map(given.waiters.map(({ id, lapses }) => [id, lapses]))
-  const waiters = state.waiters.map(each => {
-    const least = now + 0.75 * positionLifetime(each.ttl)
-    return { ...each, lapses: Math.min(each.lapses, Math.max(before.get(each.id) ?? each.lapses, least)) }
-  })
-  return { ...state, waiters }
-}
-
-/** The name with positions that last longer than they do by the clock of the rules, which takes that for a clock set back. */
-function kept(state: NameState, given: NameState, { precision }: Slack): NameState {
-  if (precision === 0) return state
-  const before = new Map(given.waiters.map(({ id, lapses }) => [id, lapses]))
-  const waiters = state.waiters.map(each => {
-    return { ...each, lapses: Math.max(each.lapses, before.get(each.id) ?? each.lapses) }
-  })
-  return { ...state, waiters }
 }
 
 /** The waiters that could be next: those that a change now would wake. */

@@ -8,25 +8,28 @@ const TIME = 'extract(epoch from clock_timestamp()) * 1000'
  * Reads see the state at the start of the statement: a lease that is lost was lost by then. Writes are judged by the clock
  * once their row is locked.
  */
-export function annotate({ lease }: Names): string {
+export function annotate({ lease, shared }: Names): string {
+  const noted = (kind: string, table: string): string => `own_${kind} as (
+  select a.* from asked a join ${table} l on l.name = a.name and l.id = a.id
+  order by l.name for no key update of l skip locked
+), noted_${kind} as (
+  update ${table} l set note = o.note from own_${kind} o
+  where l.name = o.name and l.id = o.id and l.expires_at > clock_timestamp() and o.until >= ${TIME}
+  returning o.i
+)`
+  const held = (table: string): string =>
+    `exists (select from ${table} l where l.name = a.name and l.id = a.id and l.expires_at > statement_timestamp())`
   return `with asked as materialized (
   select * from json_to_recordset($1::json) as a(i integer, name text, id text, note text, until double precision)
-), own as (
-  select a.* from asked a join ${lease} l on l.name = a.name where l.id = a.id
-  order by l.name for no key update of l skip locked
-), noted as (
-  update ${lease} l set note = o.note from own o
-  where l.name = o.name and l.expires_at > clock_timestamp() and o.until >= ${TIME}
-  returning o.i
-)
+), ${noted('alone', lease)}, ${noted('shared', shared)}
 select json_build_array(${TIME}, (
   select json_agg(json_build_array(case
-    when i in (select i from noted) then 'noted'
+    when i in (select i from noted_alone union all select i from noted_shared) then 'noted'
     when until < ${TIME} then 'late'
-    when l.name is not null then 'skipped'
+    when ${held(lease)} or ${held(shared)} then 'skipped'
     else 'lost'
   end) order by i)
-  from asked a left join ${lease} l on l.name = a.name and l.id = a.id and l.expires_at > statement_timestamp()
+  from asked a
 ), (
   select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'
 ))::text, $0`

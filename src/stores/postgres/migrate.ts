@@ -85,7 +85,7 @@ async function hasSchema(connection: PostgresConnection, { lease }: Names): Prom
   if (format !== FORMAT)
     throw invalid(
       `the table ${lease} has format ${format}, and this version of Holdfast supports format ${FORMAT}: ` +
-        'use the same version everywhere, and run holdfast migrate of the newest',
+        'use the same version everywhere, or choose another name with the option table',
     )
   return true
 }

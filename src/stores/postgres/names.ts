@@ -1,7 +1,7 @@
 import { checkText, invalid, show } from '../../contract/check.ts'
 
 /** The format of the tables and functions. The first change of a table or function after a release raises it. docs/reference/format.md describes it. */
-export const FORMAT = 1
+export const FORMAT = 2
 
 /** Where leases are stored. */
 export interface Tables {
@@ -15,6 +15,8 @@ export interface Tables {
 export interface Names {
   readonly schema: string
   readonly lease: string
+  /** The holders whose limit is above 1. */
+  readonly shared: string
   readonly line: string
   readonly index: string
   /** The last tokens of advisory locks. */
@@ -31,6 +33,7 @@ export function namesOf({ schema = 'holdfast', table = 'lease' }: Tables): Names
   return {
     schema: `"${schema}"`,
     lease: name(''),
+    shared: name('_shared'),
     line: name('_line'),
     index: `"${table}_line_queue"`,
     tokens: name('_token'),

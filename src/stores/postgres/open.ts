@@ -66,12 +66,17 @@ export async function migrateUrl(url: string): Promise<string> {
 /** Deletes the rows of these names from the tables of a URL. */
 export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
   const { url: own, tables } = read(url)
+  const { lease, shared } = namesOf(tables)
   const connection = await openConnection(driverOf(clientOf(own), 'forgetNames'), async () => {}, NEVER)
   try {
     const values = [JSON.stringify(names)]
     await connection.askInTime(
-      `with gone as (
-        delete from ${namesOf(tables).lease} where name = any(array(select json_array_elements_text($1)))
+      `with asked as (
+        select array(select json_array_elements_text($1)) as names
+      ), shared as (
+        delete from ${shared} using asked where name = any(names)
+      ), gone as (
+        delete from ${lease} using asked where name = any(names)
       ) select null, $0`,
       values,
     )

@@ -1,4 +1,4 @@
-import { requestLimit, turnAfter } from '../../contract/time.ts'
+import { requestLimit } from '../../contract/time.ts'
 import { BatchedRequests } from '../shared/batched-requests.ts'
 import type { Connections } from '../shared/connections.ts'
 import type { PostgresConnection } from './connection.ts'
@@ -83,16 +83,16 @@ async function carryOut(
   return answers
 }
 
-/** Nobody holds the name, and it is the turn of the claim: its row was locked, perhaps only by another claim. */
-function isFree([kind, freeAt, ahead, , holder]: Answer): boolean {
-  return kind === 'busy' && !holder && Number(freeAt) + turnAfter(Number(ahead)) <= 0
+/** The claim fits, and it is its turn: its row was locked, perhaps only by another claim. */
+function isBlocked(answer: Answer): boolean {
+  return answer[0] === 'busy' && answer[6] === true
 }
 
 function settle(request: Request, answers: readonly Answer[], index: number): 'stale' | 'locked' | undefined {
   const answer = answers[index] as Answer
   const [kind] = answer
   if (kind === 'late') return 'stale'
-  if ((kind === 'skipped' || isFree(answer)) && performance.now() < request.patientUntil) return 'locked'
+  if ((kind === 'skipped' || isBlocked(answer)) && performance.now() < request.patientUntil) return 'locked'
   if (kind === 'exhausted') request.reject(exhausted())
   else request.resolve(answer)
   return undefined

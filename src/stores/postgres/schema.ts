@@ -1,9 +1,11 @@
 import { acquire } from './acquire.ts'
-import { acquireSome } from './acquire-some.ts'
+import { decide } from './decide.ts'
 import { acquireOne, releaseOne } from './fast-path.ts'
-import { breakLease, keep, prune, release, renew, wake } from './functions.ts'
+import { breakLease, keep, prune, renew } from './functions.ts'
 import { FORMAT, type Names } from './names.ts'
+import { release } from './release.ts'
 import { LAST_TOKEN, QUEUE, SAFE_PATH } from './sql.ts'
+import { review, wake } from './state.ts'
 
 /**
  * The tables and functions under the chosen names; idempotent. A batch of requests is one call of one function, so that
@@ -18,7 +20,7 @@ import { LAST_TOKEN, QUEUE, SAFE_PATH } from './sql.ts'
  * - Time is read once, at the start: no later than anything that depends on it.
  */
 export function schemaSql(names: Names): string {
-  const { schema, lease, line } = names
+  const { schema, lease, shared, line } = names
   const what = `comment on table ${lease} is 'Holdfast leases, format ${FORMAT}'`
   return `${schemaIfMissing(schema)}
 
@@ -30,9 +32,23 @@ create table if not exists ${lease} (
   token bigint not null check (token between 0 and ${LAST_TOKEN}),
   ttl integer not null,
   expires_at timestamptz not null,
+  shared boolean not null default false,
   broken_by text
 ) with (fillfactor = 50);
 ${what};
+
+create table if not exists ${shared} (
+  name text collate "C" not null,
+  id text not null,
+  owner text not null,
+  note text not null,
+  slot_limit integer not null,
+  slots integer[] not null,
+  token bigint not null check (token between 0 and ${LAST_TOKEN}),
+  ttl integer not null,
+  expires_at timestamptz not null,
+  primary key (name, id)
+) with (fillfactor = 50);
 
 create table if not exists ${line} (
   name text collate "C" not null,
@@ -41,9 +57,11 @@ create table if not exists ${line} (
   owner text not null,
   note text not null,
   channel text,
-  asked_at timestamptz not null,
   lapses_at timestamptz not null,
   gone boolean not null,
+  passed boolean not null default false,
+  slot_limit integer not null default 1,
+  units integer not null default 1,
   round_trip integer not null default 0,
   primary key (name, id)
 );
@@ -58,15 +76,16 @@ create table if not exists ${names.tokens} (
   ttl integer not null
 ) with (fillfactor = 50);
 
+${review(names)}
+${wake(names)}
+${decide(names)}
 ${acquire(names)}
 ${acquireOne(names)}
-${acquireSome(names)}
 ${renew(names)}
 ${keep(names)}
 ${release(names)}
 ${releaseOne(names)}
 ${breakLease(names)}
-${wake(names)}
 ${prune(names)}`
 }
 

@@ -1,5 +1,3 @@
-import { FIRST_TURNS, LONG_TURNS, SHORT_TURN, TURN } from '../../contract/time.ts'
-
 /** The settings of all functions. */
 
 export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
@@ -27,6 +25,12 @@ set plan_cache_mode = force_generic_plan
 set jit = off
 set ${EXACT}
 set ${LOCK_TIMEOUT}
+as $holdfast$
+#variable_conflict use_column`
+
+/** Those of a function that only functions with `SETTINGS` call: it runs with theirs. */
+export const INNER: string = `language plpgsql volatile
+set search_path = pg_catalog
 as $holdfast$
 #variable_conflict use_column`
 
@@ -64,18 +68,6 @@ export function ms(expression: string): string {
   return `${expression} * interval '1 millisecond'`
 }
 
-/** After which a waiter may acquire a free name, by the number of waiters ahead of it. */
-export function turnAfter(ahead: string): string {
-  return ms(`least(${ahead} * ${TURN}, ${FIRST_TURNS} + ${ahead} * ${SHORT_TURN})`)
-}
-
-/** The milliseconds that the round trips of the waiters `ahead` in `line` add to their grace periods. */
-export function roundTrips(line: string, ahead: string): string {
-  return `(select coalesce(sum(round_trip), 0) from (
-    select w.round_trip from ${line} w where ${ahead} order by w.seq limit ${LONG_TURNS}
-  ) first)`
-}
-
 /**
  * The name, in a search for all waiters. A search for one waiter has plain `name`. So each search has one index that fits. Of
  * two, PostgreSQL chose that of the queue for a waiter by its id, and read thousands of rows.
@@ -98,7 +90,7 @@ export function since(moment: string): string {
  * PostgreSQL takes a tenth longer for a lone request: the extended protocol has five messages in place of one.
  */
 export function withValues(text: string, values: readonly string[]): string {
-  return text.replace(/\$(\d)/g, (place, i) => {
+  return text.replace(/\$(\d+)/g, (place, i) => {
     const value = values[i - 1]
     return value === undefined ? place : literal(value)
   })

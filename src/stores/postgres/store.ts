@@ -8,10 +8,7 @@ import type {
   Grant,
   Guarantees,
   LeaseRecord,
-  NoneGranted,
   Query,
-  Selection,
-  SomeGranted,
   Store,
 } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit, roundTripOf, systemClock } from '../../contract/time.ts'
@@ -22,18 +19,17 @@ import type { Kept } from '../shared/local-queue.ts'
 import type { Notifications } from '../shared/notifications.ts'
 import { Places } from '../shared/places.ts'
 import { Pruning } from '../shared/pruning.ts'
-import { askAgainAfter } from '../shared/queue.ts'
+import { retryAfter } from '../shared/retry.ts'
 import { annotate } from './annotate.ts'
 import type { PostgresConnection, PostgresDriver } from './connection.ts'
 import { exhausted, freeExhausted } from './exhausted.ts'
 import { failure, isReply } from './failure.ts'
 import { guaranteesOf } from './guarantees.ts'
-import { inspection } from './inspection.ts'
+import { inspection, slotsOf } from './inspection.ts'
 import { prepare } from './migrate.ts'
 import type { Names } from './names.ts'
 import { notificationsOf } from './notifications.ts'
 import { type Answer, type Parameters, Requests } from './requests.ts'
-import { askFor } from './selection.ts'
 
 /** Milliseconds after which a waiter asks again if it has no position yet because its row was locked. */
 const LOCKED = 10
@@ -63,8 +59,6 @@ export class PostgresStore implements Store {
   readonly #renewals: Requests
   readonly #notes: Requests
   readonly #releases: Requests
-  /** Only if waiters are notified. */
-  readonly #channel: string | undefined
   readonly #notifications: Notifications | undefined
   readonly #places = new Places(
     this.#clock,
@@ -87,7 +81,7 @@ export class PostgresStore implements Store {
     const notify = direct ? `'${channel}'` : 'null'
     const [acquire, acquireOne, renew, release, releaseOne] = [
       `select ${names.call('acquire')}($1, ${notify}), $0`,
-      `select ${names.call('acquire_one')}($1, $2, $3, $4, $5, $6, $7, $8, ${notify}), $0`,
+      `select ${names.call('acquire_one')}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${notify}), $0`,
       `select ${names.call('renew')}($1), $0`,
       `select ${names.call('release')}($1), $0`,
       `select ${names.call('release_one')}($1, $2), $0`,
@@ -107,7 +101,6 @@ export class PostgresStore implements Store {
       connections.run(connection => connection.ask(pruneSome, [after, String(most)])),
     )
     if (!direct) return
-    this.#channel = channel
     const notifications = notificationsOf(this.#clock, direct, channel)
     this.#notifications = notifications
     this.watch = async (claim, wake, signal) => {
@@ -117,16 +110,16 @@ export class PostgresStore implements Store {
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const { name, id, owner, note, ttl, queue, roundTrip = UNKNOWN } = claim
+    const { name, id, owner, note, ttl, queue, limit = 1, units = 1, roundTrip = UNKNOWN } = claim
     const subscription = this.#notifications?.subscription
     const answer = await this.#acquires.put(
-      { name, id, owner, note, ttl, queue, round_trip: roundTrip },
+      { name, id, owner, note, ttl, queue, slot_limit: limit, units, round_trip: roundTrip },
       { ttl, signal },
     )
-    const [kind, token] = answer
+    const [kind] = answer
     if (kind === 'gone') {
       reportStale('postgres', 'withdrawn')
-      return { held: false, retryAfter: LONGEST_REQUEST }
+      return { held: false, retryAfter: LONGEST_REQUEST, ahead: 0 }
     }
     // If it was aborted, a later request may have been answered already.
     if (kind === 'busy')
@@ -134,24 +127,14 @@ export class PostgresStore implements Store {
     if (kind !== 'held') throw locked(name)
     this.#places.granted(claim)
     this.#pruning.granted()
-    return { held: true, token: BigInt(String(token)), ttl }
-  }
-
-  async acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
-    signal.throwIfAborted()
-    const { gate } = selection
-    const subscription = this.#notifications?.subscription
-    return askFor(this.#connections, this.#names, selection, this.#channel, (claim, wait) => {
-      if (wait[0] !== 'busy') return { retryAfter: wait[0] === 'gone' ? LONGEST_REQUEST : LOCKED }
-      return this.#busy(claim, wait, this.#notifications?.covers(subscription), claim === gate && !signal.aborted)
-    })
+    return granted(answer, ttl)
   }
 
   async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
-    const [kind, token] = await this.#renewals.put({ name, id, ttl }, { ttl, signal })
-    if (kind === 'lost') return undefined
-    if (kind !== 'held') throw locked(name)
-    return { held: true, token: BigInt(String(token)), ttl }
+    const answer = await this.#renewals.put({ name, id, ttl }, { ttl, signal })
+    if (answer[0] === 'lost') return undefined
+    if (answer[0] !== 'held') throw locked(name)
+    return granted(answer, ttl)
   }
 
   async annotate({ name, id, note, ttl }: Claim, signal: AbortSignal): Promise<boolean> {
@@ -171,14 +154,18 @@ export class PostgresStore implements Store {
     yield* inspection(this.#connections, this.#names, query, signal)
   }
 
-  async break(name: string, { by, token: of }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+  async break(
+    name: string,
+    { by, token: of, slot }: BreakParameters,
+    signal: AbortSignal,
+  ): Promise<bigint | undefined> {
     signal.throwIfAborted()
     const until = performance.now() + LONGEST_REQUEST
-    const breakLease = `select ${this.#names.call('break')}($1, $2, $3::double precision, $4), $0`
+    const breakLease = `select ${this.#names.call('break')}($1, $2, $3::double precision, $4, $5), $0`
     for (;;) {
       const [kind, token] = await this.#connections.run(async (connection, sent): Promise<Answer> => {
         const values = [name, by, String(connection.clock.at(until))]
-        const text = await connection.ask(breakLease, [...values, String(of ?? '')])
+        const text = await connection.ask(breakLease, [...values, String(of ?? ''), String(slot ?? '')])
         const [time, [answer]] = JSON.parse(String(text)) as [number, [Answer]]
         connection.clock.learn(time, sent)
         if (answer[0] !== 'exhausted') return answer
@@ -199,45 +186,61 @@ export class PostgresStore implements Store {
   }
 
   async #keep(name: string, lifetime: number, ids: readonly string[]): Promise<Kept> {
-    const statement = `select ${this.#names.call('keep')}($1, $2, $3, $4), $0`
+    const statement = `select ${this.#names.call('keep')}($1, $2, $3), $0`
     const work = async (connection: PostgresConnection, sent: number): Promise<Kept> => {
-      const trip = String(roundTripOf(connection.clock.roundTrip))
-      const text = await connection.ask(statement, [name, String(lifetime), ids.join(' '), trip])
-      const [time, free, ahead, first, lost] = JSON.parse(String(text)) as KeptAnswer
+      const text = await connection.ask(statement, [name, String(lifetime), ids.join(' ')])
+      const [time, next, ahead, first, lost] = JSON.parse(String(text)) as KeptAnswer
       connection.clock.learn(time, sent)
-      return { grantAt: this.#clock.now() + (free ?? 0), rank: ahead, first: first ?? undefined, lost }
+      return { grantAt: this.#clock.now() + (next ?? 0), rank: ahead, first: first ?? undefined, lost }
     }
     return this.#connections.run(work, { patience: requestLimit(lifetime) })
   }
 
-  /** `isTold`: it waits for this name only. */
   #busy(claim: Claim, answer: Answer, listens: boolean | undefined, isTold: boolean): Busy {
-    const { name, ttl, queue } = claim
-    const [, freeAt, ahead, waits, found, wasSeen] = answer as BusyAnswer
-    const holder: LeaseRecord | undefined = found
-      ? { name, state: 'held', owner: found[1], note: found[2], token: BigInt(found[0]), remaining: freeAt }
-      : undefined
+    const { queue } = claim
+    const [, next, ahead, waits, found, wasSeen] = answer as BusyAnswer
     const isNotified = this.#notifications?.subscription !== undefined
-    const retryAfter = queue && !waits ? LOCKED : askAgainAfter(0, freeAt, ahead, ttl, queue, isNotified)
-    if (isTold) this.#places.told(claim, { grantAt: this.#clock.now() + freeAt, rank: ahead, isUnseen: !wasSeen })
-    const kept = isTold && listens && waits && freeAt > 0
+    const delay = queue && !waits ? LOCKED : retryAfter(next, ahead, claim, isNotified)
+    if (isTold) this.#places.told(claim, { grantAt: this.#clock.now() + next, rank: ahead, isUnseen: !wasSeen })
+    const kept = isTold && listens && waits
+    const holder = found ? recordOf(claim.name, found) : undefined
     // A release of the meantime did not see a position that was not committed. For those that are kept, one request looks.
-    return { held: false, retryAfter, ahead, listens: listens && (kept || wasSeen), kept, holder }
+    return { held: false, retryAfter: delay, ahead, listens: listens && (kept || wasSeen), kept, holder }
   }
 }
 
-/** `wasSeen`: the claim had its position before this request. */
+type HolderAnswer = [token: string, owner: string, note: string, remaining: number, limit?: number, slots?: number[]]
+
+/** `next`: milliseconds until the answer may be another one. `wasSeen`: the claim had its position before this request. */
 type BusyAnswer = [
   kind: string,
-  freeAt: number,
+  next: number,
   ahead: number,
   waits: boolean,
-  holder: [token: string, owner: string, note: string] | null,
+  holder: HolderAnswer | null,
   wasSeen: boolean,
+  isBlocked: boolean,
 ]
 
-/** `free`: milliseconds until the name is free. The first of the waiters has `ahead` others before it. */
-type KeptAnswer = [time: number, free: number | null, ahead: number, first: string | null, lost: string[]]
+function granted([, token, slots]: Answer, ttl: number): Grant {
+  return { held: true, token: BigInt(String(token)), ttl, ...slotsOf(slots as number[] | undefined) }
+}
+
+function recordOf(name: string, [token, owner, note, remaining, limit, slots]: HolderAnswer): LeaseRecord {
+  return {
+    name,
+    state: 'held',
+    owner,
+    note,
+    token: BigInt(token),
+    remaining,
+    ...(limit && { limit }),
+    ...slotsOf(slots),
+  }
+}
+
+/** `next`: milliseconds until the first of the waiters may be granted. It has `ahead` others before it. */
+type KeptAnswer = [time: number, next: number | null, ahead: number, first: string | null, lost: string[]]
 
 /** One request has a function of its own, without JSON. */
 function askOneOr(

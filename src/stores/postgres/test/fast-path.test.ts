@@ -39,8 +39,13 @@ const lease = (id: string | null, token: number | string, ends: number): string 
   values ('a', ${id ? literal(id) : 'null'}, 'o', 'n', ${token}, ${TTL}, clock_timestamp() + ${ends} * interval '1 ms');`
 
 const place = (id: string, lapses: number, gone = false): string =>
-  `insert into holdfast.lease_line (name, id, owner, note, channel, asked_at, lapses_at, gone)
-  values ('a', '${id}', 'o', 'n', '${CHANNEL}', clock_timestamp(), clock_timestamp() + ${lapses} * interval '1 ms', ${gone});`
+  `insert into holdfast.lease_line (name, id, owner, note, channel, lapses_at, gone)
+  values ('a', '${id}', 'o', 'n', '${CHANNEL}', clock_timestamp() + ${lapses} * interval '1 ms', ${gone});`
+
+/** A name with a slot that is held under a limit of 2. */
+const slot = (id: string, at: number, ends: number, ttl = TTL): string =>
+  `insert into holdfast.lease (name, token, ttl, expires_at, shared) values ('a', 8, 0, clock_timestamp(), true) on conflict do nothing;
+  insert into holdfast.lease_shared values ('a', '${id}', 'o', 'n', 2, '{${at}}', 8, ${ttl}, clock_timestamp() + ${ends} * interval '1 ms');`
 
 const LAST = Number.MAX_SAFE_INTEGER
 
@@ -71,14 +76,21 @@ const states: Record<string, string> = {
   'free, while the claim waits behind another': lease(null, 7, 5_000) + place(OTHER, TTL) + place(OWN, TTL),
   'free for long, while the claim waits behind another': lease(null, 7, -5_000) + place(OTHER, TTL) + place(OWN, TTL),
   'free, and the claim is withdrawn': lease(null, 7, 0) + place(OWN, TTL, true),
+  'shared by another': slot(OTHER, 0, TTL),
+  'shared by two others': slot(OTHER, 0, TTL) + slot('third', 1, TTL),
+  'shared by the claim': slot(OWN, 0, TTL),
+  'shared by the claim, and ended': slot(OWN, 0, -5_000),
+  'shared by the claim and another, with a waiter': slot(OWN, 0, TTL) + slot('third', 1, TTL) + place(OTHER, TTL),
+  'shared by another, which released it': slot(OTHER, 0, -5_000, 0),
   'free, and the claim was withdrawn long ago': lease(null, 7, 0) + place(OWN, -5_000, true),
 }
 
 const order = { name: 'a', id: OWN, owner: 'its "owner"', note: "it's a \\ note", ttl: TTL }
 const requests = {
-  'an acquire': { ...order, queue: false, round_trip: 20, until: 1e15 },
-  'an acquire that queues': { ...order, queue: true, round_trip: 20, until: 1e15 },
-  'a late acquire': { ...order, queue: true, round_trip: 20, until: 1 },
+  'an acquire': { ...order, queue: false, slot_limit: 1, units: 1, round_trip: 20, until: 1e15 },
+  'an acquire of a slot': { ...order, queue: true, slot_limit: 2, units: 1, round_trip: 20, until: 1e15 },
+  'an acquire that queues': { ...order, queue: true, slot_limit: 1, units: 1, round_trip: 20, until: 1e15 },
+  'a late acquire': { ...order, queue: true, slot_limit: 1, units: 1, round_trip: 20, until: 1 },
   'a release': { name: 'a', id: OWN },
 }
 
@@ -105,9 +117,14 @@ async function outcome(statement: string): Promise<unknown> {
     if (Array.isArray(value)) return value.map(relative)
     return Math.abs(Number(value) / 1_000 - time) < 60_000 ? 'by the clock' : value
   }
-  for (const answer of answers) if (answer[0] === 'busy') answer[1] = seconds(time + Number(answer[1]))
+  for (const answer of answers) {
+    if (answer[0] !== 'busy') continue
+    answer[1] = seconds(time + Number(answer[1]))
+    const holder = answer[4] as unknown[] | null
+    if (holder) holder[3] = seconds(time + Number(holder[3]))
+  }
   const kept: unknown[] = []
-  for (const table of ['lease', 'lease_line']) {
+  for (const table of ['lease', 'lease_shared', 'lease_line']) {
     const found = await client.query(`select * from holdfast.${table} order by name, id`)
     for (const row of found.rows) kept.push(Object.entries({ ...row, seq: undefined }).map(relative))
   }
@@ -120,7 +137,7 @@ describe('a function for one request answers and keeps what that for batches doe
       for (const jump of [0, -HOUR]) {
         const both: unknown[] = []
         for (const call of calls(request)) {
-          await client.query(`truncate holdfast.lease, holdfast.lease_line; ${state}`)
+          await client.query(`truncate holdfast.lease, holdfast.lease_shared, holdfast.lease_line; ${state}`)
           clock.jumpWall(jump)
           both.push(await outcome(call))
           clock.jumpWall(-jump)
@@ -136,7 +153,7 @@ describe('a function for one request answers and keeps what that for batches doe
     ] as const) {
       const both: unknown[] = []
       for (const call of calls(request)) {
-        await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states[state]}`)
+        await client.query(`truncate holdfast.lease, holdfast.lease_shared, holdfast.lease_line; ${states[state]}`)
         const other = await transaction(server, `select from holdfast.lease ${lock}`)
         try {
           both.push(await outcome(call))
@@ -177,7 +194,7 @@ describe('what changes while a request is carried out', () => {
   }
 
   const prepare = (state = ''): Promise<unknown> =>
-    client.query(`truncate holdfast.lease, holdfast.lease_line; ${state}`)
+    client.query(`truncate holdfast.lease, holdfast.lease_shared, holdfast.lease_line; ${state}`)
   const holders = (): Promise<unknown[]> => server.query(`select from holdfast.lease where id = '${OWN}'`)
 
   const isGone = ['gone']
@@ -252,7 +269,7 @@ test.each([
   ['release', 'a release', 'held by the claim'],
   ['release', 'a release', 'held by the claim, with a waiter'],
 ] as const)('%s: %s of a name that is %s needs no function for batches', async (verb, request, state) => {
-  await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states[state]}`)
+  await client.query(`truncate holdfast.lease, holdfast.lease_shared, holdfast.lease_line; ${states[state]}`)
   await client.query('begin')
   try {
     await client.query(`alter function ${names.call(verb)} rename to gone`)

@@ -52,7 +52,7 @@ test('a waiter is woken over a new connection after the subscription was termina
   await acquire(waiter, next)
   let wakes = 0
   await waiter.watch?.(next, () => (wakes += 1), signal)
-  expect(await acquire(waiter, next)).toMatchObject({ retryAfter: expect.closeTo(3_333, -3) })
+  expect(await acquire(waiter, next)).toMatchObject({ retryAfter: expect.closeTo(1_667, -2) })
   const listening = `${others} and query like 'listen%'`
   await server.query(`select pg_terminate_backend(pid) ${listening}`)
   await until('it is told at once', () => wakes >= 1)
@@ -247,14 +247,14 @@ test('a request that was delayed while others were carried out shortens no lease
   await using store = storeAt(server.url())
   const claim = claimOf('stood still', { ttl: 60_000 })
   await hold(store, claim)
-  const limit = { until: Date.now() + 60_000 }
+  const limit = { slot_limit: 1, units: 1, round_trip: 0, until: Date.now() + 60_000 }
   for (const [verb, order] of [
     ['acquire', { ...claimOf('stood still'), ...limit }],
     ['acquire', { ...claim, ...limit }],
     ['renew', { ...claim, ...limit }],
   ] as const) {
     const others = await transaction(server, 'lock table holdfast.lease in access exclusive mode')
-    const call = `select holdfast.lease_${verb}_1($1${verb === 'acquire' ? ", 'channel'" : ''})`
+    const call = `select holdfast.lease_${verb}_2($1${verb === 'acquire' ? ", 'channel'" : ''})`
     const late = server.query(call, [JSON.stringify([{ i: 0, ...order }])])
     await oneWaits()
     await new Promise(resolve => setTimeout(resolve, 100)) // it is paused after it read the clock
@@ -279,15 +279,15 @@ test('a request that arrives after its limit does nothing', async () => {
   await using store = storeAt(server.url())
   const held = claimOf('in time')
   await hold(store, held)
-  const until = Date.now() - 1
+  const limit = { slot_limit: 1, units: 1, round_trip: 0, until: Date.now() - 1 }
   for (const [verb, order] of [
-    ['acquire', { ...claimOf('too late'), until }],
-    ['acquire', { ...claimOf('in time', { queue: true }), until }],
-    ['acquire', { ...held, until }], // a copy of its own request, overtaken by the one that was granted
-    ['renew', { ...held, ttl: 100, until }],
+    ['acquire', { ...claimOf('too late'), ...limit }],
+    ['acquire', { ...claimOf('in time', { queue: true }), ...limit }],
+    ['acquire', { ...held, ...limit }], // a copy of its own request, overtaken by the one that was granted
+    ['renew', { ...held, ttl: 100, ...limit }],
   ] as const) {
     const values = [JSON.stringify([{ i: 0, ...order }]), ...(verb === 'acquire' ? ['channel'] : [])]
-    const call = `select holdfast.lease_${verb}_1($1${verb === 'acquire' ? ', $2' : ''}) as answer`
+    const call = `select holdfast.lease_${verb}_2($1${verb === 'acquire' ? ', $2' : ''}) as answer`
     const [row] = await server.query<{ answer: string }>(call, values)
     expect(JSON.parse(row?.answer ?? '')).toMatchObject([expect.any(Number), [['late']]])
   }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
 import { until } from '../../../../lab/servers/until.ts'
+import type { Claim } from '../../../contract/store.ts'
 import { createLocks } from '../../../index.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
 
@@ -77,29 +78,24 @@ test('a holder is notified in time when its row is locked', async () => {
   await locks.close()
 })
 
-test.each([
-  ['a guard', 'for key share'],
-  ['a renewal', 'for no key update'],
-])('a copy of a selection ends no slot and takes no other while %s has locked the row', async (_, lock) => {
+test('the slot of a guarded permit is not granted again until the guard ends, and the others are', async () => {
   await using store = storeAt(server.url())
-  const { id, owner, ttl, note } = claimOf(`copied ${lock}`)
-  const claims = [0, 1, 2].map(slot => ({ name: `copied ${lock} ${slot}`, id, owner, ttl, note, queue: false }))
-  const gate = { name: `copied ${lock} gate`, id, owner, ttl: 5_000, note, queue: true }
-  const select = async (): Promise<unknown> => store.acquireSome?.({ claims, want: 1, gate }, signal)
-  // The rows of the others exist.
-  for (const { name } of claims) {
-    const former = claimOf(name)
-    await hold(store, former)
-    await store.release(former, signal)
-  }
-  expect(await select()).toMatchObject({ held: true })
-  const before = await look(store, { prefix: 'copied' })
-  const locked = await transaction(server, `select from holdfast.lease where name = $1 ${lock}`, [claims[0]?.name])
-  await select()
-  await locked.end()
-  const after = await look(store, { prefix: 'copied' })
-  expect(after.map(({ name, token }) => ({ name, token }))).toEqual(before.map(({ name, token }) => ({ name, token })))
-  for (const claim of claims) await store.release(claim, signal)
+  const permit = (): Claim => claimOf('permits', { limit: 2 })
+  const [first, second] = [permit(), permit()]
+  const token = await hold(store, first)
+  const guardShared = `select from holdfast.lease_shared where name = $1 and token = $2 and expires_at > clock_timestamp() for key share`
+  const guarded = await transaction(server, guardShared, [first.name, token])
+  expect(guarded.rowCount).toBe(1)
+  expect(await store.renew(first, signal)).toMatchObject({ token })
+  expect(await failureOf(store.break(first.name, { by: 'test' }, signal))).toMatchObject({ retryable: true })
+  expect(await acquire(store, second)).toMatchObject({ slots: [1] })
+  expect(await store.release(first, signal)).toBe('released')
+  expect(await acquire(store, permit())).toMatchObject({ held: false })
+  expect(await store.release(second, signal)).toBe('released')
+  expect(await acquire(store, second)).toMatchObject({ slots: [1] })
+  await guarded.end()
+  await hold(store, permit())
+  expect((await look(store, { name: first.name })).map(({ slots = [0] }) => slots)).toEqual([[0], [1]])
 })
 
 test('a renewal and a release are retried while their row is locked', async () => {

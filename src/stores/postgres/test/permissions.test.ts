@@ -29,7 +29,7 @@ beforeAll(async () => {
   await pool.end()
   await server.query(least)
   await server.query(
-    'grant usage on schema holdfast to reader; grant select on holdfast.lease, holdfast.lease_line to reader',
+    'grant usage on schema holdfast to reader; grant select on holdfast.lease, holdfast.lease_shared, holdfast.lease_line to reader',
   )
 })
 afterAll(() => server.stop())
@@ -136,7 +136,7 @@ test('refuses a foreign table, or one of another format, and does not change it'
   const pool = new Pool({ connectionString: server.url() })
   for (const [schema, message] of [
     ['foreigner', /belongs to another application: choose another name with the option table/],
-    ['newer', /has format 9, and this version of Holdfast supports format 1: use the same version everywhere/],
+    ['newer', /has format 9, and this version of Holdfast supports format 2: use the same version everywhere/],
   ] as const) {
     await using store = storeAt(server.url(), { schema, create: true })
     const expected = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) }

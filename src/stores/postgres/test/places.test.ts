@@ -26,7 +26,7 @@ keptPositions(() => ({
   async requestsDuring(work) {
     const before = server.output.length
     await work()
-    return [...server.output.slice(before).matchAll(/select "holdfast"\."lease_([a-z_]+)_1"\(/g)].map(
+    return [...server.output.slice(before).matchAll(/select "holdfast"\."lease_([a-z_]+)_2"\(/g)].map(
       ([, verb = '']) => verb,
     )
   },

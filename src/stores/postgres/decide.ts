@@ -1,0 +1,129 @@
+import type { Names } from './names.ts'
+import { INNER, LAST_TOKEN, MOST_LAPSED, ms, QUEUE, since } from './sql.ts'
+import { fits, IS_OLD, IS_PASSABLE, NEXT_CHANGE, readState } from './state.ts'
+
+/** Milliseconds after which a claim asks again if something is locked. */
+const LOCKED = 10
+
+/**
+ * Decides one `acquire` by the rules of `stores/shared/rules/name.ts`, and answers as JSON. What needs no write about the name
+ * is decided without a lock: a claim that is refused writes only its position. Anything else is decided again under the lock of
+ * the row of the name, by statements that began after it was locked. So two requests never grant the same slot, and a grant sees
+ * every grant that was made before.
+ */
+export function decide(names: Names): string {
+  const { lease, shared, line, call } = names
+  const prolonged = (table: string): string => `update ${table} l
+        set expires_at = greatest(least(l.expires_at, clock_timestamp() + ${ms('l.ttl')}), _now + ${ms('_ttl')}),
+          ttl = greatest(_ttl, least(l.ttl, ceil(${since('l.expires_at')})))
+        from (select name, id from ${table} where name = _name and id = _id and expires_at > _now for no key update skip locked) k
+        where l.name = k.name and l.id = k.id`
+  const lifetime = ms('least(greatest(_ttl, 1000), 5000)')
+  return `create or replace function ${call('decide')}(_name text, _id text, _owner text, _note text, _ttl integer, _queue boolean, _limit integer, _units integer, _round_trip integer, _until double precision, _channel text) returns json ${INNER}
+declare
+  _now timestamptz;
+  _s record;
+  _isFree boolean;
+  _isLocked boolean := false;
+  _isReviewed boolean := false;
+  _isBlocked boolean := false;
+  _waits boolean;
+  _changes integer := 0;
+  _token bigint;
+  _slots integer[];
+  _wait double precision;
+begin
+  loop
+    _now := clock_timestamp();
+    ${readState(names)};
+    if _until < extract(epoch from _now) * 1000 then
+      return '["late"]';
+    elsif _s.gone then
+      return '["gone"]';
+    elsif _s.holds then
+      ${prolonged(lease)} returning token into _token;
+      return case when _token is null then '["skipped"]' else json_build_array('held', _token::text) end;
+    elsif _s.shares then
+      -- A copy of the request must not shorten what a renewal has extended since.
+      ${prolonged(shared)} returning token, slots into _token, _slots;
+      return case when _token is null then '["skipped"]' else json_build_array('held', _token::text, _slots) end;
+    end if;
+    _limit := coalesce(_s.own_limit, _limit);
+    _units := coalesce(_s.own_units, _units);
+    _isFree := ${fits('_limit', '_units')} and (_s.ahead = 0 or ${IS_PASSABLE});
+    exit when not _isFree and (_isReviewed or not ${IS_OLD});
+    if not _isLocked then
+      if not _s.is_known then
+        insert into ${lease} (name, token, ttl, expires_at) values (_name, 0, 0, to_timestamp(0)) on conflict (name) do nothing;
+      end if;
+      perform from ${lease} where name = _name for update skip locked;
+      _isBlocked := not found;
+      exit when _isBlocked;
+      _isLocked := true;
+    elsif not _isReviewed and ${IS_OLD} then
+      _changes := ${call('review')}(_name, _now, _s.is_holder_old, _s.are_shared_old, _s.is_queue_old);
+      _isReviewed := true;
+    elsif _s.token >= ${LAST_TOKEN} then
+      return '["exhausted"]';
+    else
+      _token := greatest(_s.token + 1, floor(extract(epoch from _now) * 1000000)::bigint);
+      if _limit = 1 then
+        update ${lease} set id = _id, owner = _owner, note = _note, token = _token, ttl = _ttl, expires_at = _now + ${ms('_ttl')},
+          shared = false where name = _name;
+      else
+        _slots := array(
+          select generate_series((case when _s.highest < _s.used then _s.used else 0 end)::integer, (_s.used + _units - 1)::integer)
+          except select unnest(slots) from ${shared} where name = _name and _s.highest >= _s.used
+          order by 1 limit _units);
+        insert into ${shared} (name, id, owner, note, slot_limit, slots, token, ttl, expires_at)
+        values (_name, _id, _owner, _note, _limit, _slots, _token, _ttl, _now + ${ms('_ttl')}) on conflict (name, id) do nothing;
+        -- A guard still has the row of this claim, from before it was released.
+        _isBlocked := not found;
+        exit when _isBlocked;
+        update ${lease} set token = _token, shared = true, expires_at = case when _s.waits then _now else expires_at end
+        where name = _name;
+      end if;
+      if _s.ahead > 0 then
+        update ${line} set passed = true where name = _name and id = _s.first;
+      end if;
+      if _s.waits then
+        delete from ${line} where name = _name and id = _id;
+        _changes := 2;
+      end if;
+      -- Whatever lapsed is read by each request for the name. Crowds that time out, or die, leave thousands.
+      if exists (select from ${line} where name = _name) then
+        delete from ${line} w using (
+          select id from ${line} where ${QUEUE} = _name and lapses_at <= _now limit ${MOST_LAPSED} for update skip locked
+        ) k where w.name = _name and w.id = k.id;
+      end if;
+      if _limit > 1 and _changes > 0 then
+        perform ${call('wake')}(_name, _now, _changes = 2, _id);
+      end if;
+      return json_build_array('held', _token::text, _slots);
+    end if;
+  end loop;
+
+  _isBlocked := _isBlocked and _s.ahead = 0; -- it is not its own turn otherwise
+  _waits := _s.waits;
+  if _queue and not _isBlocked and not coalesce(_s.waits and not _s.passed
+    and _s.own_lapses between _now + 0.75 * ${lifetime} and _now + ${lifetime}, false) then
+    insert into ${line} as w (name, id, owner, note, slot_limit, units, channel, lapses_at, gone, round_trip)
+    values (_name, _id, _owner, _note, _limit, _units, _channel, _now + ${lifetime}, false, _round_trip)
+    on conflict (name, id) do update set owner = excluded.owner, note = excluded.note, slot_limit = excluded.slot_limit,
+      units = excluded.units, channel = excluded.channel, lapses_at = excluded.lapses_at, round_trip = excluded.round_trip,
+      gone = false, passed = false, seq = case when w.lapses_at > _now then w.seq else excluded.seq end
+    where not w.gone or w.lapses_at <= _now;
+    _waits := found;
+  end if;
+  if _changes > 0 then
+    perform ${call('wake')}(_name, _now, _changes = 2, _id);
+  end if;
+  _wait := ${NEXT_CHANGE};
+  return json_build_array('busy', case when _wait > 0 then greatest(_wait, 1) else ${LOCKED} end, _s.ahead, _waits,
+    case when _s.is_held then json_build_array(_s.token::text, _s.owner, _s.note, ${since('_s.expires_at')})
+    when _s.used > 0 then (
+      select json_build_array(token::text, owner, note, ${since('expires_at')}, slot_limit, slots) from ${shared}
+      where name = _name order by expires_at <= _now, slots limit 1
+    ) end, _s.waits, _isBlocked);
+end $holdfast$;`
+}

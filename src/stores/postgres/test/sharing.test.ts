@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
+import { type Claim, type Grant, LARGEST_LIMIT, type Store } from '../../../contract/store.ts'
+import { acquire, claimOf, failureOf, look, queryAt, signal, storeAt, transaction } from './support.ts'
+
+let server: PostgresServer
+let stores: readonly Store[]
+
+beforeAll(async () => {
+  server = await startPostgres()
+  stores = Array.from({ length: 4 }, () => storeAt(server.url()))
+  for (const store of stores) await look(store, { prefix: '' })
+})
+afterAll(async () => {
+  await Promise.all(stores.map(store => store[Symbol.asyncDispose]()))
+  await server.stop()
+})
+
+const storeOf = (index: number): Store => stores[index % stores.length] as Store
+
+test.each([100, LARGEST_LIMIT])(
+  'R1: 100 claims of limit %i that come at once through 4 connections share no slot',
+  async limit => {
+    const name = `at once ${limit}`
+    const grants = await Promise.all(
+      Array.from({ length: 100 }, (_, index) => acquire(storeOf(index), claimOf(name, { limit }))),
+    )
+    const slots = grants.flatMap(grant => (grant.held ? (grant.slots ?? [0]) : []))
+    expect(slots.toSorted((one, two) => one - two)).toEqual(Array.from({ length: 100 }, (_, slot) => slot))
+    expect(new Set(grants.map(grant => grant.held && grant.token)).size).toBe(100)
+    if (limit === 100) expect(await acquire(storeOf(0), claimOf(name, { limit }))).toMatchObject({ held: false })
+  },
+)
+
+test('R1: locks, permits and readers that race for a name never hold it against the limit of another', async () => {
+  const holding = new Map<string, { readonly claim: Claim; readonly slots: readonly number[] }>()
+  const tokens = new Set<bigint>()
+  let [alone, shared] = [0, 0]
+  const enter = (claim: Claim, { token, slots = [0] }: Grant): void => {
+    expect(tokens.has(token)).toBe(false)
+    tokens.add(token)
+    holding.set(claim.id, { claim, slots })
+    const used = [...holding.values()].flatMap(each => each.slots)
+    expect(new Set(used).size, `${used}`).toBe(used.length)
+    for (const each of holding.values()) expect(Math.max(...used)).toBeLessThan(each.claim.limit ?? 1)
+  }
+  const work = async (index: number): Promise<void> => {
+    const [limit, units] = (
+      [
+        [1, 1],
+        [3, 1],
+        [3, 2],
+        [LARGEST_LIMIT, 1],
+      ] as const
+    )[index % 4] as readonly [number, number]
+    while (alone < 10 || shared < 50) {
+      const claim = claimOf('raced', { limit, units })
+      const answer = await acquire(storeOf(index >> 2), claim)
+      if (!answer.held) continue
+      enter(claim, answer)
+      if (limit === 1) alone += 1
+      else shared += 1
+      await new Promise(resolve => setImmediate(resolve))
+      holding.delete(claim.id)
+      await storeOf(index).release(claim, signal)
+    }
+  }
+  await Promise.all(Array.from({ length: 16 }, (_, index) => work(index)))
+})
+
+test('a permit that is renewed while others are granted and released keeps its slot and its token', async () => {
+  const claim = claimOf('renewed', { limit: 8 })
+  const granted = await acquire(storeOf(0), claim)
+  const others = async (index: number): Promise<void> => {
+    for (let turn = 0; turn < 20; turn += 1) {
+      const other = claimOf('renewed', { limit: 8 })
+      expect(await acquire(storeOf(index), other)).toMatchObject({ held: true })
+      await storeOf(index).release(other, signal)
+    }
+  }
+  const done = Promise.all([1, 2, 3].map(others))
+  for (let turn = 0; turn < 40; turn += 1) expect(await storeOf(0).renew(claim, signal)).toEqual(granted)
+  await done
+  await storeOf(0).release(claim, signal)
+})
+
+test('a renewal and a release of a permit do not wait for the row of the name', async () => {
+  const [one, two] = [claimOf('apart', { limit: 3 }), claimOf('apart', { limit: 3 })]
+  for (const claim of [one, two]) await acquire(storeOf(0), claim)
+  const locked = await transaction(server, 'select from holdfast.lease where name = $1 for update', ['apart'])
+  expect(await storeOf(0).renew(one, signal)).toMatchObject({ held: true })
+  expect(await storeOf(0).annotate({ ...one, note: 'new' }, signal)).toBe(true)
+  expect(await storeOf(0).release(two, signal)).toBe('released')
+  await locked.end()
+})
+
+test('a permit that expired while its renewal is carried out is not granted to another', async () => {
+  const [claim, other] = [claimOf('expiring', { limit: 2, ttl: 400 }), claimOf('expiring', { limit: 2 })]
+  const granted = await acquire(storeOf(0), claim)
+  await acquire(storeOf(0), other)
+  const renewed = await transaction(
+    server,
+    "update holdfast.lease_shared set expires_at = clock_timestamp() + interval '1 min' where id = $1",
+    [claim.id],
+  )
+  await new Promise(resolve => setTimeout(resolve, 500))
+  const next = claimOf('expiring', { limit: 2 })
+  expect(await acquire(storeOf(1), next)).toMatchObject({ held: false })
+  await renewed.end()
+  expect(await acquire(storeOf(1), next)).toMatchObject({ held: false })
+  expect(await storeOf(0).renew(claim, signal)).toMatchObject({ token: (granted as Grant).token })
+})
+
+test.each(['repeatable read', 'serializable'])('a role whose transactions are %s is refused', async level => {
+  const role = level.replace(' ', '_')
+  await queryAt(
+    server.url(),
+    `create role ${role} login superuser; alter role ${role} set default_transaction_isolation to '${level}'`,
+  )
+  await using store = storeAt(server.url(role))
+  for (const limit of [1, 2])
+    expect(await failureOf(acquire(store, claimOf('isolated', { limit })))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+})

@@ -42,7 +42,7 @@ export type {
 } from './core/options.ts'
 export { createLocks, type Locks } from './create-locks.ts'
 export type { KeptMarks, MarkRecord } from './fencing/fence.ts'
-export type { Mark, Marks } from './fencing/mark.ts'
+export type { Mark, Marks, Shown } from './fencing/mark.ts'
 export type { FenceSqlOptions, OpenMarks } from './fencing/open.ts'
 export type { RowFence } from './fencing/postgres/sql.ts'
 export { fenceSql, openMarks } from './marks.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { tokensOf } from '../../src/cli/tokens.ts'
+import { tokensOf } from '../../src/fencing/tokens.ts'
 import { type Lease, LeaseError, type Locks, subscribe } from '../../src/index.ts'
 import { between, type Random } from '../faults/random.ts'
 import type { Recorder } from '../judge/history.ts'

@@ -24,6 +24,7 @@ export type {
   Mark,
   MarkRecord,
   Marks,
+  Shown,
   TestFence,
   TestFenceOptions,
   TransactionFence,

@@ -22,4 +22,6 @@ export function reader(name: string, token: number, slot: number): Holder {
 }
 
 /** It holds alone, so it is a lease. */
-export const writer: typeof holder = holder
+export function writer(name: string, token: number): Holder {
+  return holder(name, token)
+}

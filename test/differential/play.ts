@@ -123,9 +123,10 @@ class Player {
     for (;;) {
       const waits = (state: Possible): number[] =>
         [...state.expected].flatMap(([id, { since, by }]) => (isWoken(id, since) ? [] : [by]))
-      const settled = this.#states.filter(state => waits(state).length === 0)
-      if (settled.length > 0) {
-        this.#states = settled
+      const isSettled = this.#states.some(state => waits(state).length === 0)
+      if (isSettled) {
+        // A wake may still be under way, if another state is the right one.
+        this.#states = this.#states.filter(state => waits(state).every(by => now() <= by + latestWake))
         return undefined
       }
       const latest = Math.max(...this.#states.flatMap(waits))
@@ -292,6 +293,9 @@ class Player {
       }
     }
     for (const state of this.#states) go(state, requests)
+    // Of two releases of one claim, both may be told that they ended it (R4), if they were under way together.
+    if (after.length === 0 && this.#rig.precision > 0)
+      for (const state of this.#states) go(state, withoutCopies(requests))
     this.#last = Math.max(this.#last, ...requests.map(({ window }) => window.sent))
     if (after.length === 0) return problem
     this.#states = merged(after)
@@ -336,6 +340,14 @@ class Player {
     const armed = [...this.#watches].filter(([, { isArmed }]) => isArmed)
     return { watched: new Set(armed.map(([id]) => id)), kept: new Set(this.#kept) }
   }
+}
+
+function withoutCopies(requests: readonly Sent[]): readonly Sent[] {
+  const released = new Set<string>()
+  return requests.filter(({ op, answer }) => {
+    if (op.verb !== 'release' || answer?.is !== 'released') return true
+    return released.size < released.add(op.id).size
+  })
 }
 
 async function ask(store: Store, op: Op, claim: Claim, signal: AbortSignal): Promise<Answer> {

@@ -42,10 +42,14 @@ export class Entry {
   roundTrip: number = 0
   /** Places to write before the lease, by id, each until a moment. */
   readonly joins: Map<string, Place & { readonly until: number }> = new Map()
+  /** When these were written at the latest, by `performance.now()`. */
+  joinedAt: number = 0
   /** Waiters that were passed. To be marked once the lease is written. */
   readonly passed: Place[] = []
   readonly #places: Map<string, Place>
   #state: NameState
+  /** Tombstones of claims that were granted before it was their turn to count. */
+  readonly #unburied: Place[] = []
   /** Must the lease be written although it is the same? */
   #isTouched = false
 
@@ -107,9 +111,18 @@ export class Entry {
     return isHeld
   }
 
-  release({ id }: ClaimKey): 'released' | 'gone' {
-    const answer = this.#decide(rules => rules.release(id))
+  /** Does the claim have a position? */
+  isWaiting({ id }: ClaimKey): boolean {
+    return this.#state.waiters.some(waiter => waiter.id === id && waiter.lapses > this.now)
+  }
+
+  /** `hasLeft`: an earlier decision has taken it from the queue, and what follows from that is not written yet. */
+  release(key: ClaimKey, hasLeft: boolean): 'released' | 'gone' {
+    const { id } = key
+    const isKnown = this.isWaiting(key) || this.#endOf(id) > this.now
+    const answer = this.#decide(rules => (hasLeft && !isKnown ? 'released' : rules.release(id)))
     const place = this.#places.get(id)
+    if (answer === 'released' && place?.gone) this.#unburied.push(place)
     if (answer === 'gone') {
       const [lapses, seq] = [this.now + LONGEST_REQUEST, 0]
       this.#join({ ...NOBODY, id, lapses, seq, gone: true })
@@ -138,9 +151,10 @@ export class Entry {
   /** Places to delete once the lease is written: those of holders, and those that have lapsed. */
   get ended(): Place[] {
     const held = new Set(this.#state.holders.map(({ id }) => id))
-    if (held.size === 0) return []
+    if (held.size === 0) return this.#unburied
     // The tombstone of a holder stays.
-    return [...this.#places.values()].filter(({ id, gone, lapses }) => lapses <= this.now || (held.has(id) && !gone))
+    const isOver = ({ id, gone, lapses }: Place): boolean => lapses <= this.now || (held.has(id) && !gone)
+    return [...this.#unburied, ...[...this.#places.values()].filter(isOver)]
   }
 
   #decide<Answer>(decision: (rules: Name) => Answer): Answer {

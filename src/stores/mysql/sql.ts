@@ -150,6 +150,8 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
       select ${PLACE.map(column => `v.${column}`).join(', ')} from ${values([...PLACE, 'until'], joins)} where ${TIME} < v.until
       on duplicate key update ${renewed.join(', ')},
       lapses = if(${line}.gone > values(gone), ${line}.lapses, values(lapses)), gone = ${line}.gone or values(gone)`)
+    const now = performance.now()
+    for (const entry of all) entry.joinedAt = now
   }
 
   const changed = all.filter(({ isChanged }) => isChanged)

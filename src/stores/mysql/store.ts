@@ -100,8 +100,11 @@ export class MysqlStore implements Store {
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     let first: 'released' | 'gone' | undefined
+    let hasLeft = false
     return this.#put(key, undefined, signal, (name, mayBeDone) => {
-      const answer = name.release(key)
+      const isWaiting = name.isWaiting(key)
+      const answer = name.release(key, hasLeft)
+      hasLeft ||= isWaiting
       first ??= answer
       if (first !== answer && mayBeDone) throw unclear(key.name)
       return answer
@@ -201,9 +204,13 @@ async function carryOut(
   const done = await write(connection, table, writes, isAgain)
   const undone = new Map(writes.filter(name => !done.has(name)).map(name => [name.name, name]))
   return requests.map((request, index) => {
-    const name = undone.get(request.name)
-    if (name?.isUnclear) request.mayBeDone = true
-    return name ? undefined : replies[index]
+    const { name, id = '', until } = request
+    const isUndone = undone.get(name)
+    if (isUndone?.isUnclear) request.mayBeDone = true
+    // The server may have found the position too late, and has not written it then. Its limit counts from its read.
+    const { joins, joinedAt } = byName.get(name) as Entry
+    const mayBeLate = joins.has(id) && joinedAt - sent >= until - received
+    return isUndone || mayBeLate ? undefined : replies[index]
   })
 }
 

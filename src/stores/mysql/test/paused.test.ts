@@ -276,7 +276,7 @@ test('a waiter that is written late takes the position from nobody who asked sin
   expect(await acquire(other, waiter)).toMatchObject({ ahead: 0 })
   expect(await acquire(other, claimOf('late', { queue: true }))).toMatchObject({ ahead: 1 })
   resume()
-  await answer
+  expect(await failureOf(answer)).toMatchObject({ code: 'OUTCOME_UNKNOWN' }) // it has no position by this request
   expect(await acquire(other, waiter)).toMatchObject({ ahead: 0 })
   await store[Symbol.asyncDispose]()
 })

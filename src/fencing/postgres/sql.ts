@@ -1,5 +1,6 @@
 import { invalid, show } from '../../contract/check.ts'
 import { LARGEST_LIMIT } from '../../contract/store.ts'
+import type { Names } from '../../stores/postgres/names.ts'
 import { schemaIfMissing } from '../../stores/postgres/schema.ts'
 import { literal } from '../../stores/postgres/sql.ts'
 import type { Presented } from '../fence.ts'
@@ -154,19 +155,27 @@ begin
     end if;
   end loop;
 end $holdfast$;
-${names.leases ? guardSql(names.guard, names.leases.lease) : ''}`
+${names.leases ? guardSql(names.guard, names.leases) : ''}`
 }
 
-/** Nobody else is granted the name until the transaction ends. `for key share` does not block renewals. */
-function guardSql(guard: string, leases: string): string {
+/**
+ * Nobody else is granted the name, or the slots of a permit, until the transaction ends: a grant counts what it cannot lock.
+ * `for key share` does not block renewals.
+ */
+function guardSql(guard: string, { lease, shared }: Names): string {
   return `
-create or replace function ${guard}(_name text, _token bigint) returns void
+create or replace function ${guard}(_name text, _token bigint, _is_permit boolean default false) returns void
 ${FUNCTION}
 declare
   _lease record;
 begin
-  select token, id is not null and expires_at > clock_timestamp() as is_held into _lease
-    from ${leases} where name = _name for key share;
+  if _is_permit then
+    select _token as token, expires_at > clock_timestamp() as is_held into _lease
+      from ${shared} where name = _name and token = _token for key share;
+  else
+    select token, id is not null and expires_at > clock_timestamp() as is_held into _lease
+      from ${lease} where name = _name for key share;
+  end if;
   if _lease.is_held and _lease.token = _token then
     return;
   end if;
@@ -184,7 +193,9 @@ end $holdfast$;
  */
 export function raiseSql(names: FenceNames, presented: readonly Presented[]): string {
   const guards = presented.flatMap(({ name, mark }) =>
-    names.leases && name !== undefined ? [`${names.guard}(${literal(name)}, ${mark.token})`] : [],
+    names.leases && name !== undefined
+      ? [`${names.guard}(${literal(name)}, ${mark.token}${isAlone(mark) ? '' : ', true'})`]
+      : [],
   )
   const marks = presented.map(({ resource, mark }) => {
     const permit = isAlone(mark) ? '' : `, ${mark.limit}, '{${mark.slots}}'`

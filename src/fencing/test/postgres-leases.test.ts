@@ -63,3 +63,27 @@ test('a fence that also checks leases blocks other grants until the transaction 
   await fence.touch(next)
   expect(await server.query('select from entry')).toHaveLength(1)
 })
+
+test('a fence that also checks leases keeps the slots of a permit until its transaction ends, and no others', async () => {
+  await using locks = createLocks(postgres(pool, { create: true }), { heartbeat: false })
+  const fence = postgresFence(pool, { leases: true })
+  await fence.install()
+  const semaphore = locks.semaphore('guarded permits', { limit: 2 })
+  const permit = await semaphore.acquire()
+  const { name, token, limit, slots } = permit
+  const shown = { name, token, limit, slots }
+  await fence.transaction(shown, async client => {
+    expect(await permit.release()).toBe('released')
+    await using other = await semaphore.acquire()
+    expect(other.slots).toEqual([1])
+    expect(await semaphore.tryAcquire()).toBeUndefined()
+    expect(await locks.tryAcquire(name)).toBeUndefined()
+    await client.query(INSERT)
+  })
+  expect(await failureOf(fence.transaction(shown, () => {}))).toMatchObject({ code: 'LEASE_LOST', lease: name })
+  await using next = await semaphore.acquire()
+  expect(next.slots).toEqual([0])
+  await fence.touch(next)
+  await using reading = await locks.readWrite('guarded reader').reader.acquire()
+  await fence.touch({ name: 'guarded reader', token: reading.token, limit: reading.limit, slots: reading.slots })
+})

@@ -1,4 +1,5 @@
 import { mysqlHarness } from '../harnesses/mysql.ts'
 import { differ } from './differ.ts'
 
-differ(mysqlHarness())
+// A position is written after the read that refused the claim.
+differ(mysqlHarness(), { joinsLater: true })

@@ -6,7 +6,7 @@ import { requestLimit, roundTripOf, TURN } from '../../src/contract/time.ts'
 import { type Asker, positionLifetime } from '../../src/stores/shared/rules/name.ts'
 import { type Answer, allowed, type Leniency } from './allowed.ts'
 import type { Demand, History, Request, Step } from './history.ts'
-import type { Op } from './op.ts'
+import { idOf, type Op } from './op.ts'
 import {
   joining,
   merged,
@@ -18,6 +18,7 @@ import {
   type Watching,
   type Window,
 } from './possible.ts'
+import { apart, partsOf, type Sent, withoutCopies } from './together.ts'
 
 /** An engine under test. */
 export interface Rig extends Leniency {
@@ -35,18 +36,6 @@ export interface Rig extends Leniency {
 
 const LONG = 30_000
 const MOST_STATES = 200
-
-/** A request that was carried out, or may have been. */
-interface Sent {
-  readonly op: Op
-  readonly window: Window
-  /** `undefined`: it is not known. */
-  readonly answer?: { readonly is: Answer }
-  /** The waiters when it was sent. */
-  readonly watching: Watching
-  /** When its limit is over. */
-  readonly until: number
-}
 
 interface Watch {
   isArmed: boolean
@@ -100,7 +89,7 @@ class Player {
     if (step.verb === 'back') return this.#setBack(step.ms)
     if (step.verb === 'follow') return this.#follow()
     if (step.verb === 'together')
-      return this.#check(await Promise.all(this.#apart(step.requests).map(each => this.#send(each))))
+      return this.#check(await Promise.all(apart(this.#rig, step.requests).map(each => this.#send(each))))
     if (step.verb !== 'abort') return this.#check([await this.#send(step)])
     const controller = new AbortController()
     if (step.early) controller.abort()
@@ -137,13 +126,6 @@ class Player {
       }
       await sleep(5)
     }
-  }
-
-  /** Without those that see another one between its two steps. */
-  #apart(requests: readonly Request[]): readonly Request[] {
-    if (!this.#rig.isSplit) return requests
-    const claims = requests.map(each => ('claim' in each ? each.claim : undefined))
-    return requests.filter(({ verb }, index) => verb !== 'inspect' && claims.indexOf(claims[index]) === index)
   }
 
   /** Times of wakes before and after cannot be compared, so no wake may be outstanding. */
@@ -285,6 +267,7 @@ class Player {
     const go = (state: Possible, left: readonly Sent[]): void => {
       if (left.length === 0) after.push(state)
       for (const next of left) {
+        if (next.joinsAfter && left.includes(next.joinsAfter)) continue
         const others = left.filter(each => each !== next)
         for (const to of this.#after(state, next, requests.length === 1)) {
           if (typeof to === 'string') problem ??= `${JSON.stringify(next.op, forPeople)}: ${to}`
@@ -292,10 +275,10 @@ class Player {
         }
       }
     }
-    for (const state of this.#states) go(state, requests)
+    const parts = this.#rig.joinsLater && requests.length > 1 ? requests.flatMap(partsOf) : requests
+    for (const state of this.#states) go(state, parts)
     // Of two releases of one claim, both may be told that they ended it (R4), if they were under way together.
-    if (after.length === 0 && this.#rig.precision > 0)
-      for (const state of this.#states) go(state, withoutCopies(requests))
+    if (after.length === 0 && this.#rig.precision > 0) for (const state of this.#states) go(state, withoutCopies(parts))
     this.#last = Math.max(this.#last, ...requests.map(({ window }) => window.sent))
     if (after.length === 0) return problem
     this.#states = merged(after)
@@ -305,11 +288,15 @@ class Player {
 
   *#after(
     state: Possible,
-    { op, window, answer, watching, until }: Sent,
+    { op, window, answer, watching, until, joinsAfter }: Sent,
     isAlone: boolean,
   ): Iterable<Possible | string> {
     for (const from of this.#arrivals(state, window, watching)) {
-      if (!answer) yield { ...from, pending: [...from.pending, { op, sent: window.sent, received: until }] }
+      if (joinsAfter) {
+        const holds = from.early.holders.some(({ id }) => id === idOf(op))
+        if (holds) yield from
+        else for (const { to } of joining(from, op, window, watching, this.#rig)) yield to
+      } else if (!answer) yield { ...from, pending: [...from.pending, { op, sent: window.sent, received: until }] }
       else
         for (const outcome of this.#outcomes(from, op, window, watching, isAlone))
           yield allowed(outcome, op, answer.is, window, watching, this.#rig, isAlone)
@@ -340,14 +327,6 @@ class Player {
     const armed = [...this.#watches].filter(([, { isArmed }]) => isArmed)
     return { watched: new Set(armed.map(([id]) => id)), kept: new Set(this.#kept) }
   }
-}
-
-function withoutCopies(requests: readonly Sent[]): readonly Sent[] {
-  const released = new Set<string>()
-  return requests.filter(({ op, answer }) => {
-    if (op.verb !== 'release' || answer?.is !== 'released') return true
-    return released.size < released.add(op.id).size
-  })
 }
 
 async function ask(store: Store, op: Op, claim: Claim, signal: AbortSignal): Promise<Answer> {

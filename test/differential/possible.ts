@@ -52,6 +52,8 @@ export interface Slack {
   ends(ms: number): number
   /** Does an `acquire` join the queue in a step of its own, which others may see? */
   readonly isSplit?: boolean
+  /** Does a claim join the queue in a step after it was told so? */
+  readonly joinsLater?: boolean
   /** Does a claim that does not queue pass no waiter, also if that does not ask? */
   readonly triesWait?: boolean
   /** A renewal or a note reads and writes only the rows of its claim, so it does not see what else has ended. */

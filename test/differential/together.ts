@@ -1,0 +1,43 @@
+import type { Busy } from '../../src/contract/store.ts'
+import type { Answer } from './allowed.ts'
+import type { Request } from './history.ts'
+import type { Op } from './op.ts'
+import type { Slack, Watching, Window } from './possible.ts'
+
+/** A request that was carried out, or may have been. */
+export interface Sent {
+  readonly op: Op
+  readonly window: Window
+  /** `undefined`: it is not known. */
+  readonly answer?: { readonly is: Answer }
+  /** The waiters when it was sent. */
+  readonly watching: Watching
+  /** When its limit is over. */
+  readonly until: number
+  /** That the claim joins the queue, after it was told so. */
+  readonly joinsAfter?: Sent
+}
+
+/** Requests of which none sees another one between its two steps. */
+export function apart({ isSplit }: Slack, requests: readonly Request[]): readonly Request[] {
+  if (!isSplit) return requests
+  const claims = requests.map(each => ('claim' in each ? each.claim : undefined))
+  return requests.filter(({ verb }, index) => verb !== 'inspect' && claims.indexOf(claims[index]) === index)
+}
+
+/** What a claim was told, and that it joins the queue. */
+export function partsOf(sent: Sent): readonly Sent[] {
+  const { op, answer } = sent
+  if (op.verb !== 'acquire' || !op.asker.queue || (answer?.is as Busy | undefined)?.held !== false) return [sent]
+  const told: Sent = { ...sent, op: { ...op, asker: { ...op.asker, queue: false } } }
+  return [told, { ...sent, joinsAfter: told }]
+}
+
+/** Without all but one of the releases that ended the same claim. */
+export function withoutCopies(requests: readonly Sent[]): readonly Sent[] {
+  const released = new Set<string>()
+  return requests.filter(({ op, answer }) => {
+    if (op.verb !== 'release' || answer?.is !== 'released') return true
+    return released.size < released.add(op.id).size
+  })
+}

@@ -60,7 +60,10 @@ begin
       _isBlocked := not found;
       exit when _isBlocked;
       _isLocked := true;
-    elsif not _isReviewed and ${IS_OLD} then
+      continue when not ${IS_OLD};
+    end if;
+    if not _isReviewed and ${IS_OLD} then
+      _now := clock_timestamp();
       _changes := ${call('review')}(_name, _now, _s.is_holder_old, _s.are_shared_old, _s.is_queue_old);
       _isReviewed := true;
     elsif _s.token >= ${LAST_TOKEN} then
@@ -71,10 +74,13 @@ begin
         update ${lease} set id = _id, owner = _owner, note = _note, token = _token, ttl = _ttl, expires_at = _now + ${ms('_ttl')},
           shared = false where name = _name;
       else
-        _slots := array(
-          select generate_series((case when _s.highest < _s.used then _s.used else 0 end)::integer, (_s.used + _units - 1)::integer)
-          except select unnest(slots) from ${shared} where name = _name and _s.highest >= _s.used
-          order by 1 limit _units);
+        -- Without a gap nothing is read.
+        _slots := array[_s.used];
+        if _units > 1 or _s.highest >= _s.used then
+          _slots := array(
+            select generate_series(0, (_s.used + _units - 1)::integer) except select unnest(slots) from ${shared} where name = _name
+            order by 1 limit _units);
+        end if;
         insert into ${shared} (name, id, owner, note, slot_limit, slots, token, ttl, expires_at)
         values (_name, _id, _owner, _note, _limit, _slots, _token, _ttl, _now + ${ms('_ttl')}) on conflict (name, id) do nothing;
         -- A guard still has the row of this claim, from before it was released.
@@ -91,7 +97,7 @@ begin
         _changes := 2;
       end if;
       -- Whatever lapsed is read by each request for the name. Crowds that time out, or die, leave thousands.
-      if exists (select from ${line} where name = _name) then
+      if _s.is_awaited then
         delete from ${line} w using (
           select id from ${line} where ${QUEUE} = _name and lapses_at <= _now limit ${MOST_LAPSED} for update skip locked
         ) k where w.name = _name and w.id = k.id;

@@ -28,7 +28,7 @@ export function readState({ lease, shared, line }: Names): string {
       f.id as first, f.slot_limit as first_limit, f.units as first_units, ${TURN} + f.round_trip as first_grace,
       coalesce(case when l.id is null then l.expires_at > _now + ${SLACK}
         else l.expires_at <= _now or l.expires_at > _now + ${ms('l.ttl')} + ${SLACK} end, false) as is_holder_old,
-      h.is_old as are_shared_old, q.is_old as is_queue_old
+      h.is_old as are_shared_old, q.is_old as is_queue_old, exists (select from ${line} where name = _name) as is_awaited
     from (select) one
     left join ${lease} l on l.name = _name
     left join ${shared} o on o.name = _name and o.id = _id and o.expires_at > _now
@@ -94,7 +94,7 @@ begin
       delete from ${shared} s using gone g where s.name = _name and s.id = g.id returning s.ttl, s.expires_at
     )
     select max(expires_at), bool_or(ttl > 0) from ended into _at, _hasExpired;
-    if _at is not null then
+    if _at is not null and exists (select from ${line} where name = _name) then
       -- A release has the time of its own. An end counts from when it was seen.
       update ${lease} set expires_at = case when _hasExpired then _now else greatest(expires_at, _at) end where ${ofName} and id is null;
       _changes := case when _hasExpired then 2 else _changes end;

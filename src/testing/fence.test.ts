@@ -1,4 +1,4 @@
-import { expect, expectTypeOf, test } from 'vitest'
+import { expect, expectTypeOf, test, vi } from 'vitest'
 import type { PgPool, PostgresFence, TransactionOf } from '../fencing/postgres/index.ts'
 import { type TestFence, testFence, testLocks } from './index.ts'
 
@@ -58,6 +58,31 @@ test('transactions of one resource run one after the other', async () => {
   first.resolve()
   await Promise.all(transactions)
   expect(done).toEqual(['other', 'older', 'newer'])
+})
+
+test('transactions of permits of different slots and of readers overlap, and a writer waits for all of them', async () => {
+  const fence = testFence()
+  const order: string[] = []
+  const gate = Promise.withResolvers<void>()
+  const shared = [
+    { name: 'shared', token: 1n, limit: 3, slots: [0] },
+    { name: 'shared', token: 2n, limit: 3, slots: [1] },
+    { name: 'shared', token: 3n, limit: 2 ** 31 - 1, slots: [0] },
+    { name: 'shared', token: 2n, limit: 2 ** 31 - 1, slots: [16] },
+  ].map((holder, index) =>
+    fence.transaction(holder, async () => {
+      order.push(`in ${index}`)
+      await gate.promise
+      order.push(`out ${index}`)
+    }),
+  )
+  const writing = fence.transaction({ name: 'shared', token: 4n }, () => order.push('writer'))
+  const next = fence.transaction({ name: 'shared', token: 5n, limit: 3, slots: [0] }, () => order.push('next'))
+  await vi.waitFor(() => expect(order).toEqual(['in 0', 'in 1', 'in 2', 'in 3']))
+  gate.resolve()
+  await Promise.all([...shared, writing, next])
+  expect(order.slice(4)).toEqual(['out 0', 'out 1', 'out 2', 'out 3', 'writer', 'next'])
+  await expect(fence.touch({ name: 'shared', token: 3n })).rejects.toMatchObject({ highest: 5n })
 })
 
 test('a lease that is lost during the work is refused after it', async () => {

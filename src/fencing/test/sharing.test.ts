@@ -245,32 +245,34 @@ describe.each(Object.keys(trials))('%s', level => {
     const inside = new Set<Holder>()
     let refused = 0
     let repeated = 0
-    await Promise.all(
-      Array.from({ length: 400 }, async (_, turn) => {
-        await sleep(turn * 3)
-        const shown = holders[Math.max(0, Math.floor(turn * 0.3) - Math.floor(Math.random() * 10))] as Holder
-        let entered: Holder | undefined
-        try {
-          await trial.run(shown, async () => {
-            entered = { ...shown }
-            const newer = begun.filter(other => other.token > shown.token && excludes(shown, other))
-            expect(newer).toEqual([])
-            const beside = [...inside].filter(other => other.token !== shown.token && excludes(shown, other))
-            expect(beside).toEqual([])
-            inside.add(entered)
-            begun.push(shown)
-            await sleep(Math.random() * 4)
-            inside.delete(entered) // before the commit: then others may begin
-          })
-        } catch (error) {
-          const { code } = LeaseError.from(error) ?? {}
-          if (code === 'STALE_TOKEN') refused += 1
-          else if (code === 'STORE_UNAVAILABLE' && !entered) repeated += 1
-          else throw error
-        }
-      }),
-    )
-    expect(begun.length + refused + repeated).toBe(400)
+    let turn = 0
+    const next = async (): Promise<void> => {
+      turn += 1
+      const shown = holders[Math.max(0, Math.floor(turn * 0.3) - Math.floor(Math.random() * 10))] as Holder
+      const entered = { ...shown }
+      try {
+        await trial.run(shown, async () => {
+          const newer = begun.filter(other => other.token > shown.token && excludes(shown, other))
+          expect(newer).toEqual([])
+          const beside = [...inside].filter(other => other.token !== shown.token && excludes(shown, other))
+          expect(beside).toEqual([])
+          inside.add(entered)
+          begun.push(entered)
+          await sleep(Math.random() * 4)
+          inside.delete(entered) // before the commit: then others may begin
+        })
+      } catch (error) {
+        const { code } = LeaseError.from(error) ?? {}
+        if (code === 'STALE_TOKEN') refused += 1
+        else if (code === 'STORE_UNAVAILABLE' && !begun.includes(entered)) repeated += 1
+        else throw error
+      }
+    }
+    const workers = Array.from({ length: 12 }, async () => {
+      while (turn < 390) await next()
+    })
+    await Promise.all(workers)
+    expect(begun.length + refused + repeated).toBe(turn)
     expect(begun.length).toBeGreaterThan(40)
     expect(refused).toBeGreaterThan(10)
   })

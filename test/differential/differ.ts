@@ -18,27 +18,34 @@ export function differ(harness: StoreHarness, leniency: Partial<Rig> = {}): void
   test.skipIf(harness.lacks?.slots)(
     `${harness.name} answers as the rules of a name do`,
     { timeout: 10 * 60_000 },
-    async () => {
-      const rig = await rigOf(harness, leniency)
-      try {
-        const failures: string[] = []
-        const lane = async (_: unknown, index: number): Promise<void> => {
-          const parameters = { seed: index + 1, numRuns: Math.ceil(HISTORIES / LANES) }
-          const failure = await failureOf(
-            () => rig,
-            parameters,
-            () => failures.length > 0,
-          )
-          if (failure) failures.push(failure)
-        }
-        await Promise.all(Array.from({ length: LANES }, lane))
-        expect(failures.join('\n\n')).toBe('')
-      } finally {
-        await Promise.all(rig.clients.map(client => client[Symbol.asyncDispose]()))
-      }
-    },
+    async () => expect(await failures(harness, leniency)).toBe(''),
   )
   afterAll(() => harness.end())
+}
+
+/** What the rules do not allow of an engine: a history of each lane that found something. */
+export async function failures(
+  harness: StoreHarness,
+  leniency: Partial<Rig> = {},
+  more: Parameters<[History]> = {},
+): Promise<string> {
+  const rig = await rigOf(harness, leniency)
+  try {
+    const found: string[] = []
+    const lane = async (_: unknown, index: number): Promise<void> => {
+      const parameters = { seed: index + 1, numRuns: Math.ceil(HISTORIES / LANES), ...more }
+      const failure = await failureOf(
+        () => rig,
+        parameters,
+        () => found.length > 0,
+      )
+      if (failure) found.push(failure)
+    }
+    await Promise.all(Array.from({ length: LANES }, lane))
+    return found.join('\n\n')
+  } finally {
+    await Promise.all(rig.clients.map(client => client[Symbol.asyncDispose]()))
+  }
 }
 
 /** What the rules do not allow, in one of these histories. `undefined`: nothing. */

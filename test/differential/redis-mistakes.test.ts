@@ -1,0 +1,40 @@
+/** Mistakes in the script of Redis, which the differential test catches. Each takes up to a minute. */
+import { createHash } from 'node:crypto'
+import { expect, test, vi } from 'vitest'
+import { script } from '../../src/stores/redis/verbs.ts'
+import { isFull } from '../tier.ts'
+
+const VERBS = '../../src/stores/redis/verbs.ts'
+
+const MISTAKES: readonly (readonly [what: string, from: string, to: string])[] = [
+  ['no grace period', '(name.since or name.ends) + 100 + roundTrip', 'name.since or name.ends'],
+  ['a small claim overtakes a large one', 'if not limit or not fits(name, limit, units)', 'if not limit'],
+  ['the largest limit counts', 'least = math.min(least, each)', 'least = math.max(least % math.huge, each)'],
+  ['a slot is given twice', 'digit = digit + 2 ^ bit', 'digit = digit'],
+  ['no wake after a withdrawal', 'if before[1] ~= after[1] then', 'if false then'],
+  ['no chain of wakes', 'change(key, name) -- so that', '-- so that'],
+  ['no hint to the second', 'if second then hint', 'if false then hint'],
+  ['no tombstone', "if call('GET', key .. ':gone:' .. id) then return 'x' end", ''],
+  ['a copy shortens a lease', 'if ends - now <= tonumber(ttl) then', 'if true then'],
+  ['a passed waiter counts', "if passed then call('ZREM', key .. ':line', passed) end", ''],
+  ['a later request changes limit and units', 'if arrival then limit, units = before, wanted end', ''],
+  ['a token is given twice', 'remember(key, token, name.ends', 'name.token = gen\n  remember(key, token, name.ends'],
+  ['the slots of a member stay in use', 'if limit then count(name, limit, -1) end', ''],
+]
+
+test.skipIf(!isFull).each(MISTAKES)('%s', { timeout: 300_000 }, async (_, from, to) => {
+  expect(script.source).toContain(from)
+  const source = script.source.replaceAll(from, to)
+  vi.resetModules()
+  vi.doMock(VERBS, () => ({ script: { ...script, source, sha: createHash('sha1').update(source).digest('hex') } }))
+  const { redisHarnesses } = await import('../harnesses/redis.ts')
+  const { failures } = await import('./differ.ts')
+  const [harness] = redisHarnesses()
+  if (!harness) return expect.unreachable()
+  try {
+    expect(await failures(harness, {}, { endOnFailure: true })).not.toBe('')
+  } finally {
+    await harness.end()
+    vi.doUnmock(VERBS)
+  }
+})

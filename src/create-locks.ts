@@ -10,7 +10,6 @@ import { type LeadOptions, lead } from './recipes/lead.ts'
 import type { Leadership } from './recipes/leadership.ts'
 import type { Acquirable } from './recipes/sharing/acquirable.ts'
 import { AllNames } from './recipes/sharing/all.ts'
-import { HeldSlots } from './recipes/sharing/held-slots.ts'
 import type { SharingHost } from './recipes/sharing/host.ts'
 import type { LeaseSet } from './recipes/sharing/lease-set.ts'
 import { readWrite, semaphore } from './recipes/sharing/permits.ts'
@@ -38,10 +37,6 @@ export function createLocks(store: Store, defaults: LocksDefaults = {}): Locks {
 
 /** The implementation of `Locks`: the core and the recipes. Simulations pass their own environment. */
 export class StoreLocks extends CoreLocks implements Locks {
-  readonly #heldSlots = new HeldSlots()
-  readonly #askedSlots = new HeldSlots()
-  readonly #crowded = new Set<string>()
-
   lead(name: string, options: LeadOptions = {}): AsyncIterable<Lease> {
     this.closing.assertOpen()
     return lead(this.#host(), name, options)
@@ -71,9 +66,6 @@ export class StoreLocks extends CoreLocks implements Locks {
       random,
       core: this.core,
       closing: this.closing,
-      heldSlots: this.#heldSlots,
-      askedSlots: this.#askedSlots,
-      crowded: this.#crowded,
       terms: (verb, options) => this.terms(verb, options),
       hold: (name, terms) => this.hold(name, terms, held => held),
       startRenewer: () => this.startRenewer(),

@@ -53,7 +53,7 @@ const RINGS: Record<string, readonly string[]> = {
   'lab/report': ['lab/judge'],
   'lab/faults': ['lab/servers', 'lab/judge'],
   'lab/engines': [...PUBLIC, 'lab/servers', 'lab/faults'],
-  'lab/run': [...PUBLIC, 'src/fencing', 'lab/servers', 'lab/faults', 'lab/judge', 'lab/engines'],
+  'lab/run': [...PUBLIC, 'lab/servers', 'lab/faults', 'lab/judge', 'lab/engines'],
   'lab/cli': ['lab/servers', 'lab/faults', 'lab/judge', 'lab/engines', 'lab/run', 'lab/report'],
   lab: [],
   'drop-ins/shared': OF_DROP_INS,

@@ -7,7 +7,6 @@ import type {
   Guarantees,
   LeaseRecord,
   Query,
-  Selection,
   Store,
   Wake,
 } from '../src/contract/store.ts'
@@ -16,7 +15,7 @@ import { StoreLocks } from '../src/create-locks.ts'
 import { memory } from '../src/stores/memory/index.ts'
 import { VirtualClock } from '../src/testing/clock.ts'
 
-type Verb = 'acquire' | 'acquireSome' | 'renew' | 'annotate' | 'release' | 'watch' | 'inspect' | 'break' | 'close'
+type Verb = 'acquire' | 'renew' | 'annotate' | 'release' | 'watch' | 'inspect' | 'break' | 'close'
 
 /** Decides the outcome of a call. `forward` passes the call to the server. */
 export type Rule = (forward: () => Promise<unknown>, signal: AbortSignal) => unknown
@@ -42,10 +41,6 @@ export const refused: Rule = () => Promise.reject(new Error('connect ECONNREFUSE
 class ScriptedStore implements Store {
   readonly kind = 'scripted'
   readonly guarantees: Guarantees
-  /** After `offerSelections`. */
-  acquireSome?: NonNullable<Store['acquireSome']>
-  /** The last one that was asked for. */
-  selection: Selection | undefined
   /** The verbs of all calls, in order. */
   readonly calls: Verb[] = []
   /** By the id of a claim: notifies its holder that the lease is lost. */
@@ -68,16 +63,6 @@ class ScriptedStore implements Store {
   /** From now on `rule` decides every such call. */
   rule(verb: Verb, rule: Rule): void {
     this.#rules.set(verb, rule)
-  }
-
-  /** From now on it has `acquireSome`. */
-  offerSelections(): void {
-    const server = this.#server
-    this.acquireSome = (selection, signal) => {
-      this.selection = selection
-      const forward = async (): Promise<unknown> => server.acquireSome?.(selection, sent)
-      return this.#call('acquireSome', forward, signal) as ReturnType<NonNullable<Store['acquireSome']>>
-    }
   }
 
   onLoss({ id }: ClaimKey, lost: () => void): () => void {

@@ -36,7 +36,7 @@ const LONGEST_RELEASE = 500
 /**
  * A store whose leases exclude locks of the old libraries. The lease comes first, then the old lock, so only one of all
  * new processes competes with the old ones. The core sees one lease: its deadline is counted from before both requests.
- * The key of the old lock is the name. There is no `acquireSome`, because no store does both in one step.
+ * The key of the old lock is the name.
  */
 export class Alongside implements Store {
   readonly kind: string

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { tokensOf } from '../../src/fencing/tokens.ts'
-import { type Lease, LeaseError, type Locks, subscribe } from '../../src/index.ts'
+import { type Lease, LeaseError, type Locks, type Permit, subscribe } from '../../src/index.ts'
 import { between, type Random } from '../faults/random.ts'
 import type { Recorder } from '../judge/history.ts'
 import type { Shared } from '../judge/shared.ts'
@@ -127,7 +126,8 @@ export class Contender {
     const write = next()
     history.write('writing', { client, name, op, token, write })
     await pause(hesitation)
-    const kind = await writer.write({ name, write, tokens: tokensOf(lease) })
+    const slots = 'slots' in lease ? (lease as Permit).slots : undefined
+    const kind = await writer.write({ name, write, shown: { resource: lease.name, token, slots } })
     history.write(kind, { client, name, op, write })
     return kind
   }

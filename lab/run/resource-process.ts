@@ -1,8 +1,5 @@
 // The guarded resource, a process without faults. What it accepts is what the clients have really done.
 import { createServer, type Socket } from 'node:net'
-import type { Mark } from '../../src/fencing/mark.ts'
-import { highestFor, judge } from '../../src/fencing/rule.ts'
-import { parseToken } from '../../src/fencing/shown.ts'
 import { Recorder } from '../judge/history.ts'
 import { onLines } from './lines.ts'
 
@@ -18,8 +15,22 @@ export interface ResourceTask {
 export interface WriteRequest {
   readonly name: string
   readonly write: number
-  /** What the holder shows, as in `HOLDFAST_TOKENS`: by resource its token, that of a permit with its limit and slots. */
-  readonly tokens: Readonly<Record<string, string>>
+  readonly shown: Shown
+}
+
+/** What a holder shows to the resource. */
+export interface Shown {
+  /** The name of its lease. Over a Redlock that of its ticket. */
+  readonly resource: string
+  readonly token: string
+  /** Of a permit or a reader. */
+  readonly slots?: readonly number[] | undefined
+}
+
+/** The highest tokens of one resource: those of holders that are alone, and by slot those of the others. */
+interface Marks {
+  alone: bigint
+  readonly slots: Map<number, bigint>
 }
 
 /** The answer. */
@@ -30,26 +41,21 @@ export interface WriteReply {
 
 process.once('message', ({ history: path, origin, fence }: ResourceTask) => {
   const history = new Recorder(path, BigInt(origin))
-  const resources = new Map<string, Map<string, Mark>>()
+  const resources = new Map<string, Marks>()
 
   // One process and no pause inside: the check and the write are one step.
-  const decide = ({ name, write, tokens }: WriteRequest): WriteReply => {
-    const all = Object.entries(tokens).map(([resource, text]) => {
-      const marks = resources.get(resource) ?? new Map<string, Mark>()
-      const shown = { epoch: 0, token: 0n, ...parseToken(text) }
-      return { resource, marks, shown, seen: highestFor(marks, shown)?.token ?? 0n, judged: judge(marks, shown) }
-    })
-    const older = all.find(({ judged }) => 'highest' in judged)
-    const accepted = !fence || !older
-    // The token that decides, with its mark.
-    const { shown, seen } = older ?? all[0] ?? { shown: { token: 0n }, seen: 0n }
-    const reported = { name, token: `${shown.token}`, write, mark: `${seen}` }
-    if (accepted)
-      for (const { resource, marks, judged } of all) {
-        resources.set(resource, marks)
-        if ('raised' in judged) for (const [key, mark] of judged.raised) marks.set(key, mark)
-      }
-    history.write(accepted ? 'accepted' : 'rejected', reported)
+  const decide = ({ name, write, shown: { resource, token: text, slots } }: WriteRequest): WriteReply => {
+    const token = BigInt(text)
+    const marks = resources.get(resource) ?? { alone: 0n, slots: new Map<number, bigint>() }
+    const compared = slots ? slots.map(slot => marks.slots.get(slot) ?? 0n) : [...marks.slots.values()]
+    const highest = compared.reduce(higher, marks.alone)
+    const accepted = !fence || token >= highest
+    if (accepted) {
+      resources.set(resource, marks)
+      if (slots) for (const slot of slots) marks.slots.set(slot, higher(token, marks.slots.get(slot) ?? 0n))
+      else marks.alone = higher(token, marks.alone)
+    }
+    history.write(accepted ? 'accepted' : 'rejected', { name, token: text, write, mark: `${highest}` })
     return { write, accepted }
   }
 
@@ -61,3 +67,7 @@ process.once('message', ({ history: path, origin, fence }: ResourceTask) => {
   })
 })
 process.on('disconnect', () => process.exit())
+
+function higher(one: bigint, other: bigint): bigint {
+  return one > other ? one : other
+}

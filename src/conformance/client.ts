@@ -1,20 +1,7 @@
 import assert from 'node:assert/strict'
 import { LeaseError } from '../contract/errors.ts'
 import { isLease } from '../contract/record.ts'
-import type {
-  Busy,
-  Claim,
-  ClaimKey,
-  Grant,
-  LeaseRecord,
-  NodeRecord,
-  NoneGranted,
-  Query,
-  Selection,
-  SomeGranted,
-  Store,
-  Wake,
-} from '../contract/store.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, NodeRecord, Query, Store, Wake } from '../contract/store.ts'
 import type { LocksDefaults } from '../core/options.ts'
 import { createLocks, type Locks } from '../create-locks.ts'
 import { sleep, TooSlow, within } from './timing.ts'
@@ -53,12 +40,6 @@ export class Client {
       ends.set(claim.name, sent + claim.ttl)
     }
     return answer
-  }
-
-  acquireSome(selection: Selection): Promise<SomeGranted | NoneGranted> {
-    const ask = async (signal: AbortSignal): Promise<SomeGranted | NoneGranted> =>
-      (await this.store.acquireSome?.(selection, signal)) ?? assert.fail('the store has no acquireSome')
-    return asked(selection.gate, `acquire some for ${selection.gate.name}`, ask)
   }
 
   /** Acquires a name that must be free. */

@@ -18,8 +18,6 @@ export const clientCases: Case[] = [
         assert.equal(waiting === 'polled', lacks.watch !== undefined, 'lacks.watch and guarantees.waiting disagree')
         assert.equal(store.watch === undefined, lacks.watch !== undefined, 'lacks.watch and watch() disagree')
         assert.equal(sharing === 'slots', lacks.slots === undefined, 'lacks.slots and guarantees.sharing disagree')
-        const hasSelection = store.acquireSome !== undefined
-        assert.equal(!hasSelection, lacks.selection !== undefined, 'lacks.selection and acquireSome() disagree')
         assert.equal(scope === 'process', lacks.close !== undefined, 'lacks.close and guarantees.scope disagree')
         const endsWithClient = longestUnattended === 0
         assert.equal(endsWithClient, lacks.apart !== undefined, 'lacks.apart and longestUnattended disagree')
@@ -114,11 +112,9 @@ export const clientCases: Case[] = [
 
 /** One request of each kind that the store has, by its verb. */
 function requests(store: Store, claim: Claim, signal: AbortSignal): [verb: string, ask: () => Promise<unknown>][] {
-  const { acquireSome, watch } = store
-  const gate = { ...claim, name: `${claim.name}/gate` }
+  const { watch } = store
   const all: Record<string, (() => Promise<unknown>) | undefined> = {
     acquire: () => store.acquire(claim, signal),
-    acquireSome: acquireSome && (() => acquireSome.call(store, { claims: [claim], want: 1, gate }, signal)),
     renew: () => store.renew(claim, signal),
     annotate: () => store.annotate(claim, signal),
     async inspect() {

@@ -15,8 +15,6 @@ export type Need =
   | 'one token'
   /** A name has as many slots as the limits of claims allow (`guarantees.sharing`). */
   | 'slots'
-  /** Some of several names are acquired in one step (`acquireSome`). */
-  | 'selection'
   /** A lease can be broken. */
   | 'break'
   /** Each open store has its own resources to close. */

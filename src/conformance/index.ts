@@ -10,7 +10,6 @@ import { messageCases } from './messages.ts'
 import { noteCases } from './notes.ts'
 import { queueCases } from './queue.ts'
 import { clockCases, renewalCases, tokenCases } from './renewals.ts'
-import { selectionCases } from './selection.ts'
 import { sharingCases } from './sharing.ts'
 import { slotQueueCases } from './slot-queue.ts'
 import { slotCases } from './slots.ts'
@@ -36,7 +35,6 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
   'holding a lease': holdingCases,
   waiting: waitingCases,
   'using and close': usingCases,
-  selections: selectionCases,
   slots: [...slotCases, ...slotQueueCases],
   sharing: sharingCases,
   'lost and late messages': messageCases,

@@ -80,13 +80,6 @@
  *      Requests that share a round trip with it are answered. A closed store rejects with `CLOSED` and ends no lease of
  *      others.
  *
- * R14. `acquireSome` does in one step what these requests would do one after the other: acquire `gate`, acquire one claim
- *      after the other until `want` are held, release `gate`. If another claim holds the gate or is ahead of it there, or
- *      if fewer than `want` are free, nothing is granted. Then nothing is left behind, unless `gate` queues: it either
- *      waits for the gate, or holds it while each claim waits for its name. The request is repeated as an `acquire` of
- *      `gate` is, and has the limit of that. Once one is granted, or the gate is lost, the other claims wait no more. Each
- *      claim is one as any other (R1, R3 to R6): it is refused after its withdrawal, and it is released by its id.
- *
  * R15. No waiter is forgotten. A claim that queues and got a busy answer asks by itself, by its `retryAfter`, or it is
  *      `kept`: from `watch` until `signal` aborts, the store asks for it at least once in every third of the time for which
  *      its position is kept, which is its ttl, but at least 1 s and at most 5 s. Only the end of the watch ends that. A wake does not, nor a lost answer, a request that was given
@@ -95,7 +88,6 @@
 
 /**
  * One request to hold one name. Name and id together are never reused, so asking again always means the same request (R1).
- * The claims of one selection and its gate have the same id.
  */
 export interface Claim {
   readonly name: string
@@ -149,36 +141,6 @@ export interface Busy {
    * @default false
    */
   readonly kept?: boolean | undefined
-}
-
-/** Several claims of one caller, which wants only some of them. */
-export interface Selection {
-  /** In the order of preference, of different names, and of one owner, note and ttl. They have the id of the gate. */
-  readonly claims: readonly Claim[]
-  /** How many of them are granted: exactly this number, or none. */
-  readonly want: number
-  /** A claim to the name whose waiters must not be overtaken. It queues only if one claim is wanted. */
-  readonly gate: Claim
-}
-
-/** The wanted number of claims hold their names. */
-export interface SomeGranted {
-  readonly held: true
-  /** By the index of the claim. `undefined`: not granted. */
-  readonly grants: readonly (Grant | undefined)[]
-}
-
-/** Nothing was granted. */
-export interface NoneGranted {
-  readonly held: false
-  /** Do others hold the gate or wait for it? Also true if others are changing the names just now, or after a withdrawal. */
-  readonly isGated: boolean
-  /** How many of the names were free; 0 if the store did not look. */
-  readonly free: number
-  /** The holder of one of the names, if the store can tell. */
-  readonly holder?: LeaseRecord | undefined
-  /** Only if the gate queues: when to ask again. It is about the gate if `isGated`, else about the names. */
-  readonly wait?: Omit<Busy, 'held' | 'holder'> | undefined
 }
 
 /** A hint to a waiter: ask again after `delay` ms. @default at once */
@@ -314,11 +276,6 @@ export interface Store extends AsyncDisposable {
   readonly guarantees: Guarantees
   /** Requests the name, and says whether the claim holds it now. R1 to R3, R5, R6, R8. */
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy>
-  /**
-   * Acquires some of several names, if nobody is at the gate. R14. A store has it if it can do so in one step.
-   * @default the core asks for one after the other
-   */
-  acquireSome?(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted>
   /** Makes the lease last `ttl` from now. `undefined`: the lease is certainly gone. R3, R5, R6. */
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined>
   /** Changes the note of the claim that holds. False: the lease is certainly gone. R3, R7. */

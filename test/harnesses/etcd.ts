@@ -18,7 +18,6 @@ export function etcdHarness(): StoreHarness {
     faults: { ...network(started, open), ...deaths(started) },
     lacks: {
       ...lacksBy(guarantees),
-      selection: 'the core asks for one name after the other',
       jump: 'leases end by the monotonic clock, which cannot be set; the case pause stops it too',
     },
     end: () => started.end(),

@@ -12,9 +12,7 @@ export interface StoreHarness extends Harness {
   end(): Promise<void>
 }
 
-/** What a store lacks by its guarantees: the slots of a name, or what takes their place. */
+/** What a store lacks by its guarantees: the slots of a name. */
 export function lacksBy({ sharing }: Guarantees): Harness['lacks'] {
-  return sharing === 'slots'
-    ? { selection: 'a name has slots, so nobody acquires some of several names' }
-    : { slots: 'every claim holds alone' }
+  return sharing === 'slots' ? {} : { slots: 'every claim holds alone' }
 }

@@ -63,7 +63,6 @@ export function memoryHarness(): StoreHarness {
       },
     },
     lacks: {
-      selection: 'one request acquires several slots',
       ...lacksBy(guarantees),
       close: 'all users of the store share it, and it has no connection',
       jump: "its clock is the process's own, whose jumps the core sees as well",

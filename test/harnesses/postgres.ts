@@ -111,7 +111,6 @@ export function advisoryHarness(): StoreHarness {
     lacks: {
       ...lacksBy(guaranteesOfAdvisory(0)),
       apart: 'a lock belongs to its session',
-      selection: 'the core asks for one name after the other',
       break: 'that would end all leases of its session',
       queue: 'the server keeps none',
       watch: 'the server wakes only waiting statements, which would block all other statements of the session',

@@ -134,7 +134,6 @@ function clusterHarness(name: string, create: (ports: number[]) => Owned): Store
     faults: deaths(started, ({ cluster }) => cluster.agreed()),
     lacks: {
       ...byGuarantees,
-      selection: 'the names are on several nodes',
       cut: 'clients connect to the addresses that nodes announce, without a proxy; cuts are tested with one server',
       delay: 'clients connect to the addresses that nodes announce, without a proxy; delays are tested with one server',
       jump: 'the clock is tested with one server',

@@ -59,7 +59,6 @@ function redlockHarness(
     scale: 4 / 3,
     lacks: {
       ...lacksBy(guaranteesOf(size, true, true)),
-      selection: 'a majority must agree on each name',
       queue: 'each server has its own queue, and the queues may differ',
       'one token': 'a second client may win a majority with a higher token before it has seen the first one',
     },

@@ -22,7 +22,7 @@ export function zookeeperHarness(): StoreHarness {
     // The first lease of a ttl needs a new session: three requests within a third of the ttl.
     scale: 4 / 3,
     open: async () => open((await started.value).servers.map(({ port }) => port)),
-    lacks: { ...lacksBy(guaranteesOf(0)), selection: 'the core asks for one name after the other' },
+    lacks: { ...lacksBy(guaranteesOf(0)) },
     faults: {
       ...network(started, open),
       ...deaths(started),

@@ -49,22 +49,12 @@ export type Flaw =
   | 'watch armed late'
   | 'prefix taken for a pattern'
   | 'inspect ends after a page'
-  | 'selection ignores the gate'
-  | 'selection overtakes'
-  | 'selection of too few'
-  | 'selection of withdrawn claims'
-  | 'selection waits for one name'
-  | 'selection waits on'
-  | 'selection waits on without the gate'
-  | 'selection keeps the gate'
-  | 'selection ends what it holds'
   | 'release grants the name to a waiter'
   | 'no grace period'
   | 'dead crowd blocks'
   | 'grace period ignores the round trip'
   | 'round trip has no limit'
   | 'busy answer late'
-  | 'given up selection is sent'
   | 'kept waiter is not woken'
   | 'kept waiter is forgotten after a grant'
   | 'slot given twice'
@@ -125,11 +115,6 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'tombstone ignored': ['R4: an acquire that is delivered after its withdrawal', /nothing is left/],
   'no tombstone after a release': ['R4: a copy of an acquire that is delivered', /nothing is left/],
   'tombstone of one second': ['R4: a withdrawn claim is refused for as long', /a withdrawn claim holds/],
-  'selection waits for one name': ['R14: a selection that queues waits for the gate', /deep-equal/],
-  'selection waits on': ['R14: a selection that queues waits for the gate', /deep-equal/],
-  'selection waits on without the gate': ['R14: a selection that has lost the gate', /deep-equal/],
-  'selection ends what it holds': ['R14: a copy of a granted selection', /deep-equal/],
-  'selection keeps the gate': ['R14: a selection that queues waits for the gate', /deep-equal/],
   'token is the wall clock': ['R5: tokens rise, and a lease keeps its token, while the server', /had been set by/],
   'token is the wall clock in seconds': ['R5: raises the token at each grant', / after /],
   'renewal gets another token': ['R5: renews a lease with the same token', /strictly equal/],
@@ -159,7 +144,6 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'loss never reported': ['R12: a loss is reported by onLoss', /the loss is reported/],
   'loss reported for a held lease': ['R12: a loss is reported by onLoss', /that is held/],
   'given up is sent': ['R13: does not send a request that was given up', /rejection.*: acquire$/],
-  'given up selection is sent': ['R13: does not send a request that was given up', /rejection.*: acquireSome$/],
   'close releases all leases': ['R13: closing one client', /falsy|truthy/],
   // Mistakes that stores over MySQL, MongoDB and DynamoDB easily make.
   'owner taken for the id': ['R1: distinguishes claims of one owner by their ids', /holds .* and should not/],
@@ -173,10 +157,6 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'stale break carried out': ['R10: a stale break takes the name', /strictly equal/],
   'end of a long name ignored': ['R11: accepts names, owners and notes of 255 bytes', /deep-equal/],
   'prefix taken for a pattern': ['R11: accepts every valid character', /prefix/],
-  'selection ignores the gate': ['R14: grants nothing while somebody holds the gate', /isGated/],
-  'selection overtakes': ['R14: overtakes nobody', /overtook a waiter/],
-  'selection of too few': ['R14: grants as many names as are wanted', /!more.held/],
-  'selection of withdrawn claims': ['R14: refuses claims that were withdrawn', /a withdrawn claim holds/],
   'copy ignores the other ends': ['R3: a stale copy of the acquire never shortens a lease that', /ms remain/],
   'tombstone only of a held name': ['R4: a withdrawn claim is refused while a slot', /should not/],
   'token of the slot': ['R5: tokens rise over all grants of a name', / after /],

@@ -6,16 +6,12 @@ import type {
   ClaimKey,
   Grant,
   LeaseRecord,
-  NoneGranted,
   Query,
-  Selection,
-  SomeGranted,
   Wake,
 } from '../../src/contract/store.ts'
 import { roundTripOf, TURN } from '../../src/contract/time.ts'
 import { type Asker, type Held, Name } from '../../src/stores/shared/rules/name.ts'
 import { type Holder, type NameState, UNUSED } from '../../src/stores/shared/rules/state.ts'
-import { type Names, select } from '../../src/stores/shared/selection.ts'
 import type { NameClass } from '../model/name/model.ts'
 import type { Flaw } from './flaws.ts'
 
@@ -63,52 +59,6 @@ export class Server {
     const kept = listens || this.#is('keeps no position')
     const [holder] = name.state.holders
     return { ...answer, listens, kept, holder: holder && recordOf(text, holder, now) }
-  }
-
-  acquireSome(selection: Selection, deadline: number): SomeGranted | NoneGranted {
-    const { claims, gate } = selection
-    const isAway = this.#holdersOf(gate.name).some(({ id }) => id !== gate.id)
-    const isFree = (claim: Claim): boolean => {
-      const name = this.#at(claim.name)
-      const { state } = name
-      const waiters = this.#is('selection overtakes') ? [] : state.waiters
-      const gone = this.#is('selection of withdrawn claims') ? new Map() : state.gone
-      const asker = this.#askerOf({ ...claim, queue: false }, state)
-      return new this.#Name(name.now, { ...state, waiters, gone }).acquire(asker).held
-    }
-    const names: Names = {
-      acquire: claim => {
-        const isOther = claim.queue && claim.name !== claims[0]?.name && claim.name !== gate.name
-        if (isOther && this.#is('selection waits for one name'))
-          return this.acquire({ ...claim, queue: false }, deadline)
-        this.#edit(claim.name, state => {
-          if (this.#is('selection of withdrawn claims')) return { ...state, gone: new Map() }
-          return this.#is('selection overtakes') ? { ...state, waiters: [] } : state
-        })
-        return this.acquire(claim, deadline)
-      },
-      leave: claim => {
-        if (isAway && this.#is('selection waits on without the gate')) return
-        const isWaiting = this.#at(claim.name).state.waiters.some(({ id }) => id === claim.id)
-        if (this.#is('selection ends what it holds')) this.release(claim)
-        else if (isWaiting && (isAway || !this.#is('selection waits on'))) this.release(claim)
-      },
-      holds: ({ name, id }) =>
-        !this.#is('selection ends what it holds') && this.#holdersOf(name).some(holder => holder.id === id),
-      release: claim => void (this.#is('selection keeps the gate') || this.release(claim)),
-      isFree,
-      isUnused: name => {
-        const { holders, waiters } = this.#at(name).state
-        return this.#is('selection ignores the gate') || holders.length + waiters.length === 0
-      },
-      holder: name => {
-        const [holder] = this.#holdersOf(name)
-        return holder && recordOf(name, holder, performance.now())
-      },
-    }
-    const most = this.#is('selection of too few') ? claims.filter(isFree).length : selection.want
-    const want = Math.min(most, selection.want)
-    return select(names, { ...selection, want })
   }
 
   renew(claim: Claim, deadline: number): Grant | undefined {

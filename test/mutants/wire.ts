@@ -9,10 +9,7 @@ import type {
   Grant,
   Guarantees,
   LeaseRecord,
-  NoneGranted,
   Query,
-  Selection,
-  SomeGranted,
   Store,
   Wake,
 } from '../../src/contract/store.ts'
@@ -109,13 +106,6 @@ class Wired implements Store {
     if (answer.held) this.#held.add(claim)
     else await this.#site.server.freed(claim.name)
     return answer
-  }
-
-  acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
-    const limit = requestLimit(selection.gate.ttl)
-    const isSent = this.#site.flaw === 'given up selection is sent'
-    const interest = isSent ? new AbortController().signal : signal
-    return this.#send(interest, limit, (server, deadline) => server.acquireSome(selection, deadline))
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {

@@ -72,11 +72,7 @@ export class RemoteStore implements Store {
     this.#mistake = mistake
     this.#refuses = refuses
     const { places: Kind = Places } = mistake
-    this.#places = new Kind(
-      machine,
-      { most: 2, keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids) },
-      () => {},
-    )
+    this.#places = new Kind(machine, { most: 2, keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids) })
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
@@ -117,9 +113,9 @@ export class RemoteStore implements Store {
   }
 
   release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    const isWatched = this.#places.left(name, id)
+    const isWatched = this.#places.watches(name, id)
     const released = this.#ask(LONGEST_REQUEST, signal, () => this.#server.release({ name, id }, never))
-    if (!isWatched) this.#places.prompt(name, id)
+    if (!isWatched) this.#places.prompt(name)
     return released
   }
 

@@ -42,7 +42,7 @@ export class Attempt {
     const of = { core, events: this.#events.emitters, renewer, owner, note, patience: ttl }
     this.#gate = new Gate({ ...of, events: new PartEvents(name).emitters }, name, ttl)
     this.#slots = new Slots(of, demand, terms, held => {
-      const permit = new HeldPermit(host, demand, held, terms)
+      const permit = new HeldPermit(demand, held, terms)
       this.#events.permit = permit
       return permit
     })

@@ -8,7 +8,6 @@ import { Attempt } from './attempt.ts'
 import type { Demand } from './demand.ts'
 import type { HeldPermit } from './held-permit.ts'
 import type { SharingHost } from './host.ts'
-import { Shortcut } from './shortcut.ts'
 
 /** One call that acquires a permit. */
 export class Call {
@@ -18,7 +17,7 @@ export class Call {
   readonly #cancel = new Cancel()
   #started = 0
   #requests = 0
-  #last: Attempt | Shortcut | undefined
+  #last: Attempt | undefined
 
   constructor(host: SharingHost, demand: Demand, terms: AcquireTerms) {
     this.#host = host
@@ -69,13 +68,6 @@ export class Call {
         ? await request(core.clock, LONGEST_DELAY, () => this.#host.startRenewer(), { cancel })
         : undefined
     const giveUpAt = this.#started + wait
-    if (core.store.acquireSome) {
-      const shortcut = new Shortcut(this.#host, this.#demand, this.#terms, renewer)
-      const permit = await shortcut.run(cancel)
-      this.#requests += shortcut.requests
-      this.#last = shortcut
-      if (permit || shortcut.waits || (shortcut.isFull && wait === 0)) return permit
-    }
     for (;;) {
       const attempt = new Attempt(this.#host, this.#demand, this.#terms, renewer)
       cancel.throwIfCancelled()

@@ -8,7 +8,6 @@ import type { HeldLease, LeaseGroup } from '../../core/held-lease.ts'
 import { HandleRef } from '../../core/lease-handle.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import type { Demand } from './demand.ts'
-import type { SharingHost } from './host.ts'
 import { type HeldSlot, SlotsHandle } from './permit.ts'
 
 /** A slot and the lease on it. */
@@ -30,19 +29,13 @@ export class HeldPermit implements LeaseGroup {
   readonly #handle: HandleRef
   readonly #maxHold: number | undefined
   readonly #ending = new Ending()
-  readonly #onEnd: () => void
   /** The loss. */
   error: LeaseError | undefined
   #releasing: Promise<LeaseEnd> | undefined
   #released = 0 // slots
 
   /** `held`: by slot, in ascending order. */
-  constructor(
-    host: Pick<SharingHost, 'heldSlots'>,
-    { name, slots }: Pick<Demand, 'name' | 'slots'>,
-    held: readonly SlotLease[],
-    terms: AcquireTerms,
-  ) {
+  constructor({ name, slots }: Pick<Demand, 'name' | 'slots'>, held: readonly SlotLease[], terms: AcquireTerms) {
     const { owner, maxHold, background } = terms
     this.name = name
     this.owner = owner
@@ -50,10 +43,6 @@ export class HeldPermit implements LeaseGroup {
     this.slots = held.map(({ slot }) => slot)
     this.heldSlots = held.map(({ slot, lease }) => ({ slot, token: lease.token }))
     this.token = this.heldSlots[0]?.token ?? 0n
-    this.#onEnd = host.heldSlots.add(
-      name,
-      held.map(({ slot }) => slot),
-    )
     this.#leases = held.map(({ lease }) => lease)
     this.#maxHold = maxHold
     this.#handle = new HandleRef(this, background, () => new SlotsHandle(this, this.heldSlots))
@@ -175,7 +164,6 @@ export class HeldPermit implements LeaseGroup {
   }
 
   #stop(): void {
-    this.#onEnd()
     this.#handle.keep()
   }
 

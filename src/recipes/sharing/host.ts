@@ -6,17 +6,11 @@ import type { HeldLease } from '../../core/held-lease.ts'
 import type { AcquireOptions, AcquireTerms, Verb } from '../../core/options.ts'
 import type { Renewer } from '../../core/renewer.ts'
 import type { Held } from '../../core/work.ts'
-import type { HeldSlots } from './held-slots.ts'
 
 /** What shared names need from the locks. Everything is built over exclusive leases. */
 export interface SharingHost extends Environment {
   readonly core: Core
   readonly closing: Closing
-  readonly heldSlots: HeldSlots
-  /** The slots that calls ask for first. */
-  readonly askedSlots: HeldSlots
-  /** Names for which a call asked for one slot alone and found it taken. The next call asks for all at once. */
-  readonly crowded: Set<string>
   /** The options of one call with all defaults. Throws `CLOSED`, and `INVALID_ARGUMENT` for an invalid value. */
   terms(verb: Verb, options: AcquireOptions): AcquireTerms
   /**

@@ -10,7 +10,7 @@ import { holdWith, type Renewer, type RenewerOptions } from '../../core/renewer.
 import { withdrawIfCancelled } from '../../core/withdraw.ts'
 
 /** Two permits in one process are not a deadlock, so waits for a part are not searched for leases of these locks. */
-export const NONE: List<ListedLease> = new List()
+const NONE: List<ListedLease> = new List()
 
 /** What the parts of one call have in common. */
 export interface PartsOf {

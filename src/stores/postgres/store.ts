@@ -60,11 +60,10 @@ export class PostgresStore implements Store {
   readonly #notes: Requests
   readonly #releases: Requests
   readonly #notifications: Notifications | undefined
-  readonly #places = new Places(
-    this.#clock,
-    { most: MOST_KEPT, keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids) },
-    id => this.#notifications?.notify(id),
-  )
+  readonly #places = new Places(this.#clock, {
+    most: MOST_KEPT,
+    keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids),
+  })
   readonly #pruning: Pruning
 
   constructor(driver: PostgresDriver, { names, create, direct }: PostgresStoreOptions) {

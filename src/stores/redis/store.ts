@@ -50,11 +50,10 @@ export class RedisStore implements Store {
   /** The holder in the last busy answer, and what it was made of. The waiters of one call share it. */
   #holder: LeaseRecord | undefined
   #seen = ''
-  readonly #places = new Places(
-    this.#clock,
-    { most: MOST_KEPT, keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids) },
-    id => this.#notifications.notify(id),
-  )
+  readonly #places = new Places(this.#clock, {
+    most: MOST_KEPT,
+    keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids),
+  })
 
   constructor(driver: RedisDriver, prefix: string) {
     const { isCluster } = driver
@@ -118,10 +117,10 @@ export class RedisStore implements Store {
   }
 
   release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    const isWatched = this.#places.left(name, id)
+    const isWatched = this.#places.watches(name, id)
     const request = { verb: 'release', key: this.#keys.lease(name), id, parameters: FORGET }
     const released = this.#requests.put(request, signal, answer => (isDone(answer) ? 'released' : 'gone'))
-    if (!isWatched) this.#places.prompt(name, id)
+    if (!isWatched) this.#places.prompt(name)
     return released
   }
 

@@ -1,4 +1,3 @@
-import { gateName, partOf } from '../../contract/reserved.ts'
 import type { Claim, Wake } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
 import { type Keeper, LocalQueue, type State } from './local-queue.ts'
@@ -15,14 +14,10 @@ export class Places {
   readonly #queues = new Map<string, LocalQueue>()
   /** What claims were told that are not watched yet. */
   readonly #told = new WeakMap<Claim, State>()
-  /** By gate, the id of the claim that holds it and waits for slots, until it is woken. */
-  readonly #entered = new Map<string, string>()
-  readonly #notify: (id: string) => void
 
-  constructor(clock: Clock, keeper: Keeper, notify: (id: string) => void) {
+  constructor(clock: Clock, keeper: Keeper) {
     this.#clock = clock
     this.#keeper = keeper
-    this.#notify = notify
   }
 
   /** A claim was told that it must wait. */
@@ -35,7 +30,6 @@ export class Places {
 
   /** A claim of this process was granted the name. The next one may be in `remaining` ms if nothing is freed. */
   granted({ name, id, ttl }: Claim, remaining: number = ttl): void {
-    this.#leave(name, id)
     const queue = this.#queues.get(name)
     queue?.granted(id)
     queue?.learn({ grantAt: this.#clock.now() + remaining, rank: Number.POSITIVE_INFINITY })
@@ -59,45 +53,23 @@ export class Places {
     this.#queues.get(name)?.remove(id, wake)
   }
 
-  /** The claim holds the gate, and waits for slots. */
-  entered(gate: Claim): void {
-    this.granted(gate)
-    this.#entered.set(gate.name, gate.id)
-  }
-
-  /** The claim is withdrawn, or ended by its grant. Returns whether it is watched: then it probably holds nothing. */
-  left(name: string, id: string): boolean {
-    this.#leave(name, id)
+  /** Is the claim watched? Then it probably holds nothing. */
+  watches(name: string, id: string): boolean {
     return this.#queues.get(name)?.has(id) === true
   }
 
   /** To be called when this process releases the name: wakes a waiter for it, so that its request shares the call. */
-  prompt(name: string, id: string): void {
-    if (this.#queues.size + this.#entered.size === 0) return
-    const gate = gateName(partOf(name).name)
-    if (this.#entered.get(gate) === id) return // it ends, and frees the gate after the slots for which it waited
-    if (!this.#wakeEntered(gate)) (this.#queues.get(name) ?? this.#queues.get(gate))?.prompt()
+  prompt(name: string): void {
+    this.#queues.get(name)?.prompt()
   }
 
   /** Messages to waiters for the name may be lost, other than to those that are `asking` and will ask again. */
   missed(name: string, asking: ReadonlySet<string>): void {
     this.#queues.get(name)?.missed(asking)
-    this.#wakeEntered(gateName(partOf(name).name))
   }
 
   /** All waiters ask, and find the store closed. */
   close(): void {
     for (const queue of this.#queues.values()) queue.close()
-  }
-
-  #leave(gate: string, id: string): void {
-    if (this.#entered.get(gate) === id) this.#entered.delete(gate)
-  }
-
-  /** Wakes the claim that holds the gate and waits for slots. Returns whether there is one. */
-  #wakeEntered(gate: string): boolean {
-    const id = this.#entered.get(gate)
-    if (id !== undefined) this.#notify(id)
-    return this.#entered.delete(gate)
   }
 }

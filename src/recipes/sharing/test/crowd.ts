@@ -182,8 +182,6 @@ class Aborted extends Error {}
 export class Wire implements Store {
   readonly kind = 'simulated'
   readonly guarantees: Store['guarantees']
-  /** Only some of the processes have it, and the others go through the gate. */
-  readonly acquireSome?: NonNullable<Store['acquireSome']>
   isDead = false
   loss: number
   readonly #server: Store
@@ -196,9 +194,6 @@ export class Wire implements Store {
     this.#server = server
     this.#clock = clock
     this.#random = random
-    const { acquireSome } = server
-    if (acquireSome && random.chance(0.5))
-      this.acquireSome = (selection, signal) => this.#send(() => acquireSome.call(server, selection, signal))
   }
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {

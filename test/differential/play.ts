@@ -4,21 +4,12 @@ import { isLease } from '../../src/contract/record.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store } from '../../src/contract/store.ts'
 import { requestLimit, roundTripOf, TURN } from '../../src/contract/time.ts'
 import { type Asker, positionLifetime } from '../../src/stores/shared/rules/name.ts'
-import { type Answer, allowed, type Leniency } from './allowed.ts'
+import type { Answer, Leniency } from './allowed.ts'
 import type { Demand, History, Request, Step } from './history.ts'
-import { idOf, type Op } from './op.ts'
-import {
-  joining,
-  merged,
-  type Outcome,
-  outcomes,
-  type Possible,
-  START,
-  Undecided,
-  type Watching,
-  type Window,
-} from './possible.ts'
-import { apart, partsOf, type Sent, withoutCopies } from './together.ts'
+import type { Op } from './op.ts'
+import { type Possible, Undecided, type Watching } from './possible.ts'
+import { forPeople, States } from './states.ts'
+import { apart, type Sent } from './together.ts'
 
 /** An engine under test. */
 export interface Rig extends Leniency {
@@ -35,7 +26,6 @@ export interface Rig extends Leniency {
 }
 
 const LONG = 30_000
-const MOST_STATES = 200
 
 interface Watch {
   isArmed: boolean
@@ -69,13 +59,13 @@ class Player {
   /** By claim: when it asked last, and its last token. */
   readonly #asked = new Map<string, number>()
   readonly #tokens = new Map<string, bigint>()
-  #states: readonly Possible[] = [START]
-  #last = Number.NEGATIVE_INFINITY
+  readonly #states: States
   /** What was asked and answered, for people. */
   readonly answers: string[] = []
 
   constructor(demands: readonly Demand[], rig: Rig) {
     this.#rig = rig
+    this.#states = new States(rig)
     const name = `differential-${randomBytes(6).toString('hex')}`
     this.#claims = demands.map(({ isBrief, ...demand }, index) => {
       const id = randomBytes(16).toString('hex')
@@ -89,15 +79,15 @@ class Player {
     if (step.verb === 'back') return this.#setBack(step.ms)
     if (step.verb === 'follow') return this.#follow()
     if (step.verb === 'together')
-      return this.#check(await Promise.all(apart(this.#rig, step.requests).map(each => this.#send(each))))
-    if (step.verb !== 'abort') return this.#check([await this.#send(step)])
+      return this.#states.add(await Promise.all(apart(this.#rig, step.requests).map(each => this.#send(each))))
+    if (step.verb !== 'abort') return this.#states.add([await this.#send(step)])
     const controller = new AbortController()
     if (step.early) controller.abort()
     const sending = this.#send(step.request, controller.signal)
     controller.abort()
     const sent = await sending
     if (step.early) return sent.answer ? 'a request that was given up was answered' : undefined
-    return this.#check([sent])
+    return this.#states.add([sent])
   }
 
   /** Waits until all waiters that must be woken are, by one of the possible states. */
@@ -112,15 +102,14 @@ class Player {
     for (;;) {
       const waits = (state: Possible): number[] =>
         [...state.expected].flatMap(([id, { since, by }]) => (isWoken(id, since) ? [] : [by]))
-      const isSettled = this.#states.some(state => waits(state).length === 0)
-      if (isSettled) {
+      if (this.#states.all.some(state => waits(state).length === 0)) {
         // A wake may still be under way, if another state is the right one.
-        this.#states = this.#states.filter(state => waits(state).every(by => now() <= by + latestWake))
+        this.#states.keep(state => waits(state).every(by => now() <= by + latestWake))
         return undefined
       }
-      const latest = Math.max(...this.#states.flatMap(waits))
+      const latest = Math.max(...this.#states.all.flatMap(waits))
       if (now() > latest + latestWake) {
-        const [state] = this.#states
+        const [state] = this.#states.all
         const ids = [...(state?.expected ?? [])].filter(([id, { since }]) => !isWoken(id, since))
         return `no wake reached ${ids.map(([id]) => this.#claims.find(claim => claim.id === id)?.owner).join(', ')}`
       }
@@ -132,9 +121,8 @@ class Player {
   async #setBack(ms: number): Promise<string | undefined> {
     if (!this.#rig.setBack) return undefined
     const problem = await this.settle()
-    this.#states = this.#states.map(state => ({ ...state, expected: new Map() }))
     this.#rig.setBack(ms)
-    this.#last = this.#rig.now()
+    this.#states.restart(this.#rig.now())
     return problem
   }
 
@@ -151,7 +139,7 @@ class Player {
         return at >= (this.#asked.get(id) ?? 0) && due <= this.#rig.now()
       })
       if (!isDue) continue
-      const problem = this.#check([await this.#send({ verb: 'acquire', claim: index, client: index % 3 })])
+      const problem = this.#states.add([await this.#send({ verb: 'acquire', claim: index, client: index % 3 })])
       if (problem) return problem
     }
     return undefined
@@ -200,7 +188,7 @@ class Player {
       return [{ verb: 'acquire', asker: asker(copy) }, copy]
     }
     // The core renews what it acquired, so with the limit of the lease.
-    const held = this.#states[0]?.early.holders.find(holder => holder.id === id)
+    const held = this.#states.all[0]?.early.holders.find(holder => holder.id === id)
     if (request.verb === 'renew') {
       const renewed = {
         ...claim,
@@ -213,7 +201,7 @@ class Player {
     if (request.verb === 'annotate')
       return [
         { verb: 'annotate', id, note: request.note },
-        { ...claim, note: request.note },
+        { ...claim, limit: held?.limit ?? limit, note: request.note },
       ]
     if (request.verb === 'release') return [{ verb: 'release', id }, claim]
     if (request.verb === 'inspect') return [{ verb: 'inspect' }, claim]
@@ -255,72 +243,9 @@ class Player {
         each.id === id ? { ...each, lapses: now + share * positionLifetime(each.ttl) + more } : each,
       ),
     })
-    this.#states = this.#states.map(state => {
+    this.#states.change(state => {
       return { ...state, early: until(state.early, 0, 0), late: until(state.late, 1, this.#rig.latestWake) }
     })
-  }
-
-  /** The states after requests that were under way together, in each order. */
-  #check(requests: readonly Sent[]): string | undefined {
-    let problem: string | undefined
-    const after: Possible[] = []
-    const go = (state: Possible, left: readonly Sent[]): void => {
-      if (left.length === 0) after.push(state)
-      for (const next of left) {
-        if (next.joinsAfter && left.includes(next.joinsAfter)) continue
-        const others = left.filter(each => each !== next)
-        for (const to of this.#after(state, next, requests.length === 1)) {
-          if (typeof to === 'string') problem ??= `${JSON.stringify(next.op, forPeople)}: ${to}`
-          else go(to, others)
-        }
-      }
-    }
-    const parts = this.#rig.joinsLater && requests.length > 1 ? requests.flatMap(partsOf) : requests
-    for (const state of this.#states) go(state, parts)
-    // Of two releases of one claim, both may be told that they ended it (R4), if they were under way together.
-    if (after.length === 0 && this.#rig.precision > 0) for (const state of this.#states) go(state, withoutCopies(parts))
-    this.#last = Math.max(this.#last, ...requests.map(({ window }) => window.sent))
-    if (after.length === 0) return problem
-    this.#states = merged(after)
-    if (this.#states.length > MOST_STATES) throw new Undecided(`${this.#states.length} states are possible`)
-    return undefined
-  }
-
-  *#after(
-    state: Possible,
-    { op, window, answer, watching, until, joinsAfter }: Sent,
-    isAlone: boolean,
-  ): Iterable<Possible | string> {
-    for (const from of this.#arrivals(state, window, watching)) {
-      if (joinsAfter) {
-        const holds = from.early.holders.some(({ id }) => id === idOf(op))
-        if (holds) yield from
-        else for (const { to } of joining(from, op, window, watching, this.#rig)) yield to
-      } else if (!answer) yield { ...from, pending: [...from.pending, { op, sent: window.sent, received: until }] }
-      else
-        for (const outcome of this.#outcomes(from, op, window, watching, isAlone))
-          yield allowed(outcome, op, answer.is, window, watching, this.#rig, isAlone)
-    }
-  }
-
-  #outcomes(from: Possible, op: Op, window: Window, watching: Watching, isAlone: boolean): Outcome[] {
-    const rig = this.#rig
-    const found = outcomes(from, op, window, watching, rig)
-    const mayJoin = rig.isSplit && !isAlone && op.verb === 'acquire' && op.asker.queue
-    return mayJoin ? [...found, ...joining(from, op, window, watching, rig)] : found
-  }
-
-  /** The state, and the states if requests without an answer arrive before the end of the window. */
-  *#arrivals(state: Possible, { sent, received }: Window, watching: Watching): Iterable<Possible> {
-    const pending = state.pending.filter(each => each.received >= sent)
-    yield { ...state, pending }
-    for (const [index, each] of state.pending.entries()) {
-      const window = { sent: Math.max(each.sent, this.#last), received: Math.min(received, each.received) }
-      if (window.sent > window.received) continue
-      const left = { ...state, pending: state.pending.toSpliced(index, 1) }
-      for (const { to } of outcomes(left, each.op, window, watching, this.#rig))
-        yield* this.#arrivals(to, { sent, received }, watching)
-    }
   }
 
   get #watching(): Watching {
@@ -339,9 +264,4 @@ async function ask(store: Store, op: Op, claim: Claim, signal: AbortSignal): Pro
   const records: LeaseRecord[] = []
   for await (const record of store.inspect({ name }, signal)) if (isLease(record)) records.push(record)
   return records
-}
-
-/** For `JSON.stringify`, which knows no `bigint`. */
-function forPeople(_: string, value: unknown): unknown {
-  return typeof value === 'bigint' ? String(value) : value
 }

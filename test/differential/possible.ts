@@ -10,7 +10,7 @@ export interface Window {
 }
 
 /** A waiter that must be woken after `since`, and within a limit after `by`. */
-interface Expected {
+export interface Expected {
   readonly since: number
   readonly by: number
 }
@@ -293,46 +293,5 @@ function widened(state: NameState, given: NameState, more: (ms: number) => numbe
     holders: state.holders.map(each => ({ ...each, expires: add(each.expires, held.get(each.id)) })),
     waiters: state.waiters.map(each => ({ ...each, lapses: add(each.lapses, kept.get(each.id)) })),
     changed: add(state.changed, given.changed),
-  }
-}
-
-/** One state for each shape, with the earliest and the latest of all times. */
-export function merged(states: readonly Possible[]): Possible[] {
-  const byShape = new Map<string, Possible>()
-  for (const state of states) {
-    const { early, tokens, expected, pending } = state
-    const known = [...tokens].map(([token, real]) => [token, String(real)])
-    const key = JSON.stringify([shapeOf(early), known, [...expected.keys()], pending.map(({ sent }) => sent)])
-    const other = byShape.get(key)
-    byShape.set(key, other ? both(other, state) : state)
-  }
-  return [...byShape.values()]
-}
-
-function both(a: Possible, b: Possible): Possible {
-  const expected = [...a.expected].map(([id, { since, by }]): [string, Expected] => {
-    const other = b.expected.get(id) as Expected
-    return [id, { since: Math.min(since, other.since), by: Math.max(by, other.by) }]
-  })
-  return {
-    ...a,
-    at: Math.min(a.at, b.at),
-    early: joined(a.early, b.early, Math.min),
-    late: joined(a.late, b.late, Math.max),
-    expected: new Map(expected),
-  }
-}
-
-function joined(a: NameState, b: NameState, pick: (...times: number[]) => number): NameState {
-  return {
-    ...a,
-    holders: a.holders.map((each, index) => {
-      return { ...each, expires: pick(each.expires, b.holders[index]?.expires ?? each.expires) }
-    }),
-    waiters: a.waiters.map((each, index) => {
-      return { ...each, lapses: pick(each.lapses, b.waiters[index]?.lapses ?? each.lapses) }
-    }),
-    gone: new Map([...a.gone].map(([id, until]) => [id, pick(until, b.gone.get(id) ?? until)])),
-    changed: pick(a.changed, b.changed),
   }
 }

@@ -1,0 +1,117 @@
+import { allowed, type Leniency } from './allowed.ts'
+import { merged } from './merge.ts'
+import { idOf, type Op } from './op.ts'
+import {
+  joining,
+  type Outcome,
+  outcomes,
+  type Possible,
+  START,
+  Undecided,
+  type Watching,
+  type Window,
+} from './possible.ts'
+import { partsOf, type Sent, withoutCopies } from './together.ts'
+
+const MOST_STATES = 200
+
+/** All states that a name may have at the server, by the answers so far. */
+export class States {
+  readonly #leniency: Leniency
+  #states: readonly Possible[] = [START]
+  #last = Number.NEGATIVE_INFINITY
+
+  constructor(leniency: Leniency) {
+    this.#leniency = leniency
+  }
+
+  get all(): readonly Possible[] {
+    return this.#states
+  }
+
+  /** Goes on with those of the states. False, and nothing changes: with none. */
+  keep(isTrue: (state: Possible) => boolean): boolean {
+    const left = this.#states.filter(isTrue)
+    if (left.length > 0) this.#states = left
+    return left.length > 0
+  }
+
+  change(change: (state: Possible) => Possible): void {
+    this.#states = this.#states.map(change)
+  }
+
+  /** The clock was set back: what comes next is decided at `now` or later. */
+  restart(now: number): void {
+    this.#last = now
+    this.change(state => ({ ...state, expected: new Map() }))
+  }
+
+  /** Adds requests that were under way together, in each order. What the rules do not allow, or `undefined`. */
+  add(requests: readonly Sent[]): string | undefined {
+    let problem: string | undefined
+    const after: Possible[] = []
+    const go = (state: Possible, left: readonly Sent[]): void => {
+      if (left.length === 0) after.push(state)
+      for (const next of left) {
+        if (next.joinsAfter && left.includes(next.joinsAfter)) continue
+        const others = left.filter(each => each !== next)
+        for (const to of this.#after(state, next, requests.length === 1)) {
+          if (typeof to === 'string') problem ??= `${JSON.stringify(next.op, forPeople)}: ${to}`
+          else go(to, others)
+        }
+      }
+    }
+    const parts = this.#leniency.joinsLater && requests.length > 1 ? requests.flatMap(partsOf) : requests
+    for (const state of this.#states) go(state, parts)
+    // Of two releases of one claim, both may be told that they ended it (R4), if they were under way together.
+    if (after.length === 0 && this.#leniency.precision > 0)
+      for (const state of this.#states) go(state, withoutCopies(parts))
+    this.#last = Math.max(this.#last, ...requests.map(({ window }) => window.sent))
+    if (after.length === 0) return problem
+    this.#states = merged(after)
+    if (this.#states.length > MOST_STATES) throw new Undecided(`${this.#states.length} states are possible`)
+    return undefined
+  }
+
+  *#after(
+    state: Possible,
+    { op, window, answer, watching, until, joinsAfter }: Sent,
+    isAlone: boolean,
+  ): Iterable<Possible | string> {
+    for (const from of this.#arrivals(state, window, watching)) {
+      if (joinsAfter) {
+        const holds = from.early.holders.some(({ id }) => id === idOf(op))
+        if (holds) yield from
+        else for (const { to } of joining(from, op, window, watching, this.#leniency)) yield to
+      } else if (!answer) yield { ...from, pending: [...from.pending, { op, sent: window.sent, received: until }] }
+      else
+        for (const outcome of this.#outcomes(from, op, window, watching, isAlone))
+          yield allowed(outcome, op, answer.is, window, watching, this.#leniency, isAlone)
+    }
+  }
+
+  #outcomes(from: Possible, op: Op, window: Window, watching: Watching, isAlone: boolean): Outcome[] {
+    const leniency = this.#leniency
+    const found = outcomes(from, op, window, watching, leniency)
+    const mayJoin = leniency.isSplit && !isAlone && op.verb === 'acquire' && op.asker.queue
+    return mayJoin ? [...found, ...joining(from, op, window, watching, leniency)] : found
+  }
+
+  /** The state, and the states if requests without an answer arrive before the end of the window. */
+  *#arrivals(state: Possible, { sent, received }: Window, watching: Watching): Iterable<Possible> {
+    const pending = state.pending.filter(each => each.received >= sent)
+    yield { ...state, pending }
+    for (const [index, each] of state.pending.entries()) {
+      const window = { sent: Math.max(each.sent, this.#last), received: Math.min(received, each.received) }
+      if (window.sent > window.received) continue
+      const left = { ...state, pending: state.pending.toSpliced(index, 1) }
+      for (const { to } of outcomes(left, each.op, window, watching, this.#leniency))
+        yield* this.#arrivals(to, { sent, received }, watching)
+    }
+  }
+}
+
+/** For `JSON.stringify`, which knows no `bigint`. */
+export function forPeople(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? String(value) : value
+}

@@ -100,7 +100,7 @@ end
 -- Wakes the first waiter if it fits, and tells the second to come after its grace period.
 local function wake(key)
   local name = open(key)
-  if name.line == '0' then return end
+  if name.line == '0' or name.state == 'held' and name.share == '' then return end
   local at, first, second = passableAt(key, name)
   local function hint(id, message)
     local target = waiterOf(call('HGET', key .. ':claim', id))

@@ -91,13 +91,15 @@ end
 
 local function releaseShared(key, id, memory)
   local name = open(key)
-  local entry = entryOf(key, name, id)
   if name.state == 'held' and isOf(id, name.rest) then
     if forget(key, name) then return '1' end
     name.state = 'free'
     change(key, name)
     mark(key, name)
-  elseif memberOf(name, entry) then
+    return '1'
+  end
+  local entry = entryOf(key, name, id)
+  if memberOf(name, entry) then
     drop(key, name, { id })
     settle(key, name)
     if not name.gen then forget(key, name) end

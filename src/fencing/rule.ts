@@ -40,7 +40,7 @@ export function comparedKeysOf(shown: Shown): readonly string[] | undefined {
 }
 
 /** The highest mark of a resource that counts for this holder. It is refused if that is above its own. */
-export function highestFor(marks: ReadonlyMap<string, Mark>, shown: Shown): Mark | undefined {
+function highestFor(marks: ReadonlyMap<string, Mark>, shown: Shown): Mark | undefined {
   const compared = comparedKeysOf(shown) ?? [...marks.keys()]
   const seen = compared.flatMap(key => marks.get(key) ?? [])
   return seen.sort((one, other) => compareMarks(other, one))[0]

@@ -11,7 +11,7 @@ import { Random } from '../random.ts'
 import { World } from '../world.ts'
 import { DistantStore, serverOf, type Variant } from './server.ts'
 
-export const climates = ['calm', 'lossy', 'stopping', 'breaking'] as const
+export const climates = ['calm', 'lossy', 'stopping'] as const
 type Climate = (typeof climates)[number]
 
 /** What a run has shown. */
@@ -118,15 +118,8 @@ class Run {
       if (this.#isOver) return
       const [processes, random, counts] = [this.#processes, this.#random, this.#counts]
       if (this.#climate === 'stopping') disturbOne({ processes, random, counts, start: () => this.#start() })
-      if (this.#climate === 'breaking') void this.#break()
       this.#plan()
     })
-  }
-
-  /** An administrator breaks gates: nobody loses a permit by that. */
-  async #break(): Promise<void> {
-    const { locks } = this.#random.pick(this.#processes)
-    await locks.break(`${this.#random.pick(['permits', 'pages'])}\u241fgate`).catch(() => {})
   }
 
   async #work(process: Process): Promise<void> {

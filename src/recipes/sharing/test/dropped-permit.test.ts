@@ -12,7 +12,7 @@ test('no warning while a permit is referred to, waits for a slot, or is in using
   const stop = subscribe('lease_acquired', () => {})
   const locks = createLocks(memory(), { ttl: 1_000 })
   const kept = await locks.semaphore('kept', { limit: 2 }).acquire({ permits: 2 })
-  const waiting = locks.semaphore('kept', { limit: 3 }).acquire({ permits: 3 }) // holds a slot and the gate
+  const waiting = locks.semaphore('kept', { limit: 3 }).acquire({ permits: 3 })
   const done = Promise.withResolvers<void>()
   const work = locks.readWrite('work').writer.using(() => done.promise)
   await renewedAndCollected(locks, 8)

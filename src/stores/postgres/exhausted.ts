@@ -3,19 +3,19 @@ import type { Names } from './names.ts'
 import { LAST_TOKEN } from './sql.ts'
 
 /**
- * Frees a name whose token cannot rise, which the function for `break` does not. Its values are the name, who breaks it,
+ * Frees a name whose token cannot rise, which the function for `break` does not. Its values are the name
  * and the deadline. A statement and not a function, so it needs no migration.
  */
 export function freeExhausted({ lease, shared }: Names): string {
   return `with used_up as (
   select name from ${lease}
-  where name = $1 and token >= ${LAST_TOKEN} and extract(epoch from clock_timestamp()) * 1000 <= $3::double precision
+  where name = $1 and token >= ${LAST_TOKEN} and extract(epoch from clock_timestamp()) * 1000 <= $2::double precision
     and (id is not null and expires_at > clock_timestamp() or shared)
   for update
 ), ended as (
   delete from ${shared} s using used_up u where s.name = u.name
 ), freed as (
-  update ${lease} l set id = null, ttl = 0, expires_at = clock_timestamp(), broken_by = $2 from used_up u where l.name = u.name
+  update ${lease} l set id = null, ttl = 0, expires_at = clock_timestamp() from used_up u where l.name = u.name
   returning 1
 )
 select count(*), $0, (

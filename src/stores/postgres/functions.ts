@@ -116,7 +116,7 @@ export function breakLease({ lease, shared, call }: Names): string {
   const isAlone = `exists (select from ${lease} where ${held} and _slot in ('', '0'))`
   const holds = `from ${shared} where ${held} and (_slot = '' or _slot::integer = any (slots))`
   return `
-create or replace function ${call('break')}(_name text, _by text, _until double precision, _of text, _slot text) returns text ${SETTINGS}
+create or replace function ${call('break')}(_name text, _until double precision, _of text, _slot text) returns text ${SETTINGS}
 declare
   ${NOW}
   ${FLOOR}
@@ -143,7 +143,7 @@ ${BEGIN}
   if (select count(*) from (select ${holds} for update skip locked) locked) < cardinality(_ids) then
     return json_build_array(_time, json_build_array(json_build_array('skipped')))::text;
   end if;
-  update ${lease} set id = null, ttl = 0, expires_at = _now, token = greatest(token + 1, _floor), broken_by = _by
+  update ${lease} set id = null, ttl = 0, expires_at = _now, token = greatest(token + 1, _floor)
   where name = _name and token < ${LAST_TOKEN}
   returning token into _token;
   if not found then

@@ -32,8 +32,7 @@ create table if not exists ${lease} (
   token bigint not null check (token between 0 and ${LAST_TOKEN}),
   ttl integer not null,
   expires_at timestamptz not null,
-  shared boolean not null default false,
-  broken_by text
+  shared boolean not null default false
 ) with (fillfactor = 50);
 ${what};
 

@@ -153,17 +153,13 @@ export class PostgresStore implements Store {
     yield* inspection(this.#connections, this.#names, query, signal)
   }
 
-  async break(
-    name: string,
-    { by, token: of, slot }: BreakParameters,
-    signal: AbortSignal,
-  ): Promise<bigint | undefined> {
+  async break(name: string, { token: of, slot }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     signal.throwIfAborted()
     const until = performance.now() + LONGEST_REQUEST
-    const breakLease = `select ${this.#names.call('break')}($1, $2, $3::double precision, $4, $5), $0`
+    const breakLease = `select ${this.#names.call('break')}($1, $2::double precision, $3, $4), $0`
     for (;;) {
       const [kind, token] = await this.#connections.run(async (connection, sent): Promise<Answer> => {
-        const values = [name, by, String(connection.clock.at(until))]
+        const values = [name, String(connection.clock.at(until))]
         const text = await connection.ask(breakLease, [...values, String(of ?? ''), String(slot ?? '')])
         const [time, [answer]] = JSON.parse(String(text)) as [number, [Answer]]
         connection.clock.learn(time, sent)

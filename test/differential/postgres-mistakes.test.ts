@@ -1,0 +1,49 @@
+/** Mistakes in the functions of PostgreSQL, which the differential test catches. Each takes some seconds. */
+import { expect, test, vi } from 'vitest'
+import type { Names } from '../../src/stores/postgres/names.ts'
+import { isFull } from '../tier.ts'
+
+/** Not that the server refuses the function. */
+const CAUGHT = / should be |no wake reached| at odds with /
+
+const SCHEMA = '../../src/stores/postgres/schema.ts'
+
+const MISTAKES: readonly (readonly [what: string, from: string, to: string])[] = [
+  ['a slot is given twice', '_slots := array[_s.used];', '_slots := array[0];'],
+  ['the limits of others do not count', 'least(_limit, _s.least_limit)', '_limit'],
+  ['a slot in use is above the limit', '_s.highest < _limit and', ''],
+  ['a small claim overtakes a large one', 'least(_s.first_limit, _s.least_limit) - _s.used >= _s.first_units', 'true'],
+  ['no grace period', '100 + f.round_trip as first_grace', '0 as first_grace'],
+  ['the third passes two waiters', '(_s.ahead = 1 and', '(_s.ahead >= 1 and'],
+  ['no tombstone', 'elsif _s.gone then', 'elsif false then'],
+  ['a passed waiter counts', 'set passed = true where', 'set passed = false where'],
+  ['no chain of wakes', '_changes := 2;', ''],
+  ['no wake after a withdrawal', 'if _before < 2 then', 'if _order.seq < 0 then'],
+  ['no hint to the second', 'elsif _waiter.channel is not null and', 'elsif false and'],
+  ['a later request changes limit and units', 'coalesce(_s.own_limit, _limit)', '_limit'],
+  ['a token is given twice', '_token := greatest(_s.token + 1,', '_token := least(greatest(_s.token, 1),'],
+  ['a copy shortens a lease', 'set expires_at = greatest(least(', 'set expires_at = least(greatest('],
+]
+
+test.skipIf(!isFull).each(MISTAKES)('%s', { timeout: 300_000 }, async (_, from, to) => {
+  vi.resetModules()
+  vi.doMock(SCHEMA, async (original: () => Promise<{ schemaSql: (names: Names) => string }>) => {
+    const schema = await original()
+    const schemaSql = (names: Names): string => {
+      const text = schema.schemaSql(names)
+      expect(text).toContain(from)
+      return text.replaceAll(from, to)
+    }
+    return { ...schema, schemaSql }
+  })
+  const { postgresHarnesses } = await import('../harnesses/postgres.ts')
+  const { failures } = await import('./differ.ts')
+  const [harness] = postgresHarnesses()
+  if (!harness) return expect.unreachable()
+  try {
+    expect(await failures(harness, { keepsWatched: true, isNarrow: true }, { endOnFailure: true })).toMatch(CAUGHT)
+  } finally {
+    await harness.end()
+    vi.doUnmock(SCHEMA)
+  }
+})

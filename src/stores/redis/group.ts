@@ -80,7 +80,7 @@ end
 local function gather(key, name, gen)
   call('HSET', key .. ':claim', '#', gen)
   clear(key)
-  local id, details = match(name.rest, '^([^ ]+) (.*)$')
+  local id, details = match(name.rest, '^([^ ]+) (.-) *$')
   local limit, units = match(name.share, '(%d+)/(%d+)')
   local ends, held = name.ends, name.state == 'held'
   name.gen, name.since, name.used, name.limits, name.map = gen, held and 0 or ends, 0, '', ''

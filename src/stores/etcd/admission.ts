@@ -1,15 +1,22 @@
-/** Claims that join queues at once. They leave half of the connections to other requests, such as renewals. */
-const AT_ONCE = 16
-
 /**
- * Lets few claims join queues at once, in the order of their first calls. Joining takes a grant and a transaction. If all of
- * a thousand claims sent their grant first, a slow server would reach no transaction before the core gives up and asks
- * again, so none would ever join.
+ * Lets few claims send requests at once, in the order of their first calls. If all of a thousand claims sent them, a slow
+ * server would carry out none before the core gives up and asks again.
  */
 export class Admission {
-  #free = AT_ONCE
+  readonly #most: number
+  #free: number
   /** By id, in order. Between two calls a claim keeps its position, but is not admitted. */
   readonly #waiting = new Map<string, (() => void) | undefined>()
+
+  constructor(most: number) {
+    this.#most = most
+    this.#free = most
+  }
+
+  /** Does nobody use it or wait for it? */
+  get isIdle(): boolean {
+    return this.#free === this.#most && this.#waiting.size === 0
+  }
 
   /**
    * `undefined`: it was not admitted within `patience` ms, and is to call again. Rejects with the reason of `signal` if that

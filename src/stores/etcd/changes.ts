@@ -4,7 +4,7 @@ import type { Gateway } from './gateway.ts'
 import { type Keys, leaseOf, secondsOf } from './keys.ts'
 import { type Leases, orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
-import { annotated, idOf } from './record.ts'
+import { annotated, idOf, slotsOf } from './record.ts'
 import { granted, type Requests, termOf, vanished } from './requests.ts'
 import { madeAt, onLease, unchanged } from './txn.ts'
 
@@ -39,14 +39,14 @@ export class Changes {
     this.#leases.know(id, { lease, seconds })
     // A release through another store, such as that of the heartbeat's thread, must not find the old lease.
     if (found.lease !== undefined) await this.#leases.revoke(found.lease).catch(orMissing)
-    return granted(found.create_revision, beat, termOf(header))
+    return granted(found.create_revision, beat, termOf(header), slotsOf(found))
   }
 
   /** Writes the note of the claim. False if it no longer holds. */
   async note({ name, id, note, ttl }: Claim, signal: AbortSignal): Promise<boolean> {
     const limit = requestLimit(ttl)
     for (;;) {
-      const { found } = await this.#requests.look(this.#keys.held(name), limit)
+      const { found } = await this.#requests.look(this.#keys.held(name, id), limit)
       if (!found || idOf(found) !== id) return false
       signal.throwIfAborted()
       const put = { request_put: { key: found.key, value: annotated(found, note), ignore_lease: true } }

@@ -12,8 +12,9 @@ export const guarantees: Guarantees = {
   exclusion:
     'while a majority of the cluster keeps its data, the monotonic clocks of the leader and the holder run at one speed, and no leader that was replaced ends leases (etcd before 3.4.31 and 3.5.13); fencing decides otherwise',
   token:
-    'the create revision of the key that is held: one counter for the cluster, by Raft, which no clock affects; it falls only if the cluster loses all its data, or a backup is restored without --bump-revision',
+    'the create revision of the key of the holder: one counter for the cluster, by Raft, which no clock affects; it falls only if the cluster loses all its data, or a backup is restored without --bump-revision',
   order: 'first come, first served',
+  sharing: 'slots',
   waiting: 'pushed',
   shortestTtl: 1_000,
   takeover: { step: 1_000, least: LEAST_TTL, extra: 2 * SWEEP },
@@ -28,6 +29,6 @@ export const guarantees: Guarantees = {
     'Before etcd 3.4.31 and 3.5.13, a leader that continues after a long pause may end leases that are renewed through its successor. Holders notice at their next renewal.',
     'A cluster restored from a backup repeats revisions, and so tokens, unless they are raised by --bump-revision.',
     'A key that is deleted by another program is noticed at the next renewal, not at the release.',
-    'If the first waiter hangs, the next takes the name after a grace period of 100 ms and the round trip of the first (at most 1.1 s). A claim that does not queue gets the name only after the positions of dead waiters lapse.',
+    'If the first waiter hangs, the next takes the name after a grace period of 100 ms and the round trip of the first (at most 1.1 s), counted from when its process saw that the name was free. A claim that does not queue gets the name only after the positions of dead waiters lapse, within 5 s.',
   ],
 }

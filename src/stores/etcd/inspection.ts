@@ -2,7 +2,8 @@ import type { LeaseRecord, Query } from '../../contract/store.ts'
 import type { Gateway } from './gateway.ts'
 import { after, type Keys } from './keys.ts'
 import type { KeyValue } from './messages.ts'
-import { holderOf, waiterOf } from './record.ts'
+import { holderOf, slotsOf, waiterOf } from './record.ts'
+import { byRevision } from './view.ts'
 
 /** Keys read at once. */
 const PAGE = 1_000
@@ -10,7 +11,7 @@ const PAGE = 1_000
 /** Parallel requests for the remaining time, one for each holder. */
 const AT_ONCE = 50
 
-/** Holders, each followed by its waiters in order. `remaining` resolves to 0 for a lease that has ended. */
+/** The holders of each name, followed by its waiters in order. `remaining` resolves to 0 for a lease that has ended. */
 export async function* records(
   gateway: Gateway,
   keys: Keys,
@@ -47,23 +48,24 @@ async function* recordsOf(
   for (let start = 0; start < sorted.length; start += AT_ONCE) {
     const some = sorted.slice(start, start + AT_ONCE)
     const left = await Promise.all(
-      some.map(async ({ key, lease = '0' }) => (keys.parse(key).id === undefined ? remaining(lease) : 0)),
+      some.map(async ({ key, lease = '0' }) => (keys.parse(key).isHeld ? remaining(lease) : 0)),
     )
     signal.throwIfAborted()
     for (const [index, found] of some.entries()) {
-      const { name, id } = keys.parse(found.key)
+      const { name, isHeld } = keys.parse(found.key)
       if (name !== last) [last, position] = [name, 0]
       const ms = left[index]
-      if (id !== undefined) yield waiterOf(name, found, position++)
+      if (!isHeld) yield waiterOf(name, found, position++)
       else if (ms) yield holderOf(name, found, ms) // otherwise it ended after the keys were read
     }
   }
 }
 
-/** Names as etcd sorts them; for each the holder, then the queue in the order of create revisions. */
+/** Names as etcd sorts them; for each the holders by their lowest slot, then the queue. */
 function sort(keys: Keys, all: readonly KeyValue[]): readonly KeyValue[] {
-  const byName = Map.groupBy(all, found => keys.parse(found.key).name)
-  const order = ({ key, create_revision }: KeyValue): bigint =>
-    keys.parse(key).id === undefined ? -1n : BigInt(create_revision)
-  return [...byName.values()].flatMap(found => found.sort((a, b) => (order(a) < order(b) ? -1 : 1)))
+  const bySlot = (a: KeyValue, b: KeyValue): number => (slotsOf(a)[0] ?? 0) - (slotsOf(b)[0] ?? 0)
+  return [...Map.groupBy(all, found => keys.parse(found.key).name).values()].flatMap(found => {
+    const [holders, waiters] = [true, false].map(isHeld => found.filter(({ key }) => keys.parse(key).isHeld === isHeld))
+    return [...(holders ?? []).sort(bySlot), ...(waiters ?? []).sort(byRevision)]
+  })
 }

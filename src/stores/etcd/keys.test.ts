@@ -12,33 +12,34 @@ const isIn = ({ key, range_end }: { key: string; range_end: string }, one: strin
 }
 
 test('the keys of a name are in its ranges, and no others', () => {
-  const [held, place] = [keys.held('a'), keys.place('a', '1')]
-  expect([held, place].map(text)).toEqual(['holdfast\ta\theld', 'holdfast\ta\tline\t1'])
+  const [held, place] = [keys.held('a', '1'), keys.place('a', '1')]
+  expect([held, place].map(text)).toEqual(['holdfast\ta\theld\t1', 'holdfast\ta\tline\t1'])
   expect([held, place].map(key => isIn(keys.all('a'), key))).toEqual([true, true])
   expect([held, place].map(key => isIn(keys.queue('a'), key))).toEqual([false, true])
+  expect([held, place].map(key => isIn(keys.holders('a'), key))).toEqual([true, false])
   for (const other of ['a/b', 'a ', 'ab', 'b', 'a held', 'a\u0080', '\u{10ffff}'])
-    for (const key of [keys.held(other), keys.place(other, '1'), keys.gone('a')])
+    for (const key of [keys.held(other, '1'), keys.place(other, '1'), keys.gone('a')])
       expect(isIn(keys.all('a'), key)).toBe(false)
 })
 
 test('a prefix of names finds all of them, and not their tombstones', () => {
-  for (const name of [' ', 'a', 'a/b', '\u{10ffff}']) expect(isIn(keys.names(''), keys.held(name))).toBe(true)
+  for (const name of [' ', 'a', 'a/b', '\u{10ffff}']) expect(isIn(keys.names(''), keys.held(name, '1'))).toBe(true)
   expect(isIn(keys.names(''), keys.gone('1'))).toBe(false)
-  expect(isIn(keys.names('a/'), keys.held('a/b'))).toBe(true)
-  expect(isIn(keys.names('a/'), keys.held('a'))).toBe(false)
-  expect(isIn(keys.names('\u{10ffff}'), keys.held('\u{10ffff}x'))).toBe(true)
+  expect(isIn(keys.names('a/'), keys.held('a/b', '1'))).toBe(true)
+  expect(isIn(keys.names('a/'), keys.held('a', '1'))).toBe(false)
+  expect(isIn(keys.names('\u{10ffff}'), keys.held('\u{10ffff}x', '1'))).toBe(true)
 })
 
 test('keys of different prefixes differ', () => {
   const other = new Keys('holdfast/a')
-  expect(isIn(keys.names(''), other.held('b'))).toBe(false)
-  expect(other.held('b')).not.toBe(keys.held('a/b'))
+  expect(isIn(keys.names(''), other.held('b', '1'))).toBe(false)
+  expect(other.held('b', '1')).not.toBe(keys.held('a/b', '1'))
 })
 
 test('a key is parsed to its name and id', () => {
-  expect(keys.parse(keys.held('a/b c'))).toEqual({ name: 'a/b c', id: undefined })
-  expect(keys.parse(keys.place('ü', '1'))).toEqual({ name: 'ü', id: '1' })
-  expect(text(after(keys.held('a')))).toBe('holdfast\ta\theld\0')
+  expect(keys.parse(keys.held('a/b c', '1'))).toEqual({ name: 'a/b c', isHeld: true, id: '1' })
+  expect(keys.parse(keys.place('ü', '1'))).toEqual({ name: 'ü', isHeld: false, id: '1' })
+  expect(text(after(keys.held('a', '1')))).toBe('holdfast\ta\theld\t1\0')
 })
 
 test('the lease of a claim is the same for the same ttl in seconds, positive, and within 63 bits', () => {

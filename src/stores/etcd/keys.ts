@@ -18,9 +18,13 @@ export class Keys {
     this.#prefix = prefix + TAB
   }
 
-  /** Exists while the name is held. Its create revision is the token. */
-  held(name: string): string {
-    return base64(`${this.#prefix}${name}${TAB}held`)
+  /** Exists while the claim holds. Its create revision is the token. */
+  held(name: string, id: string): string {
+    return base64(`${this.#prefix}${name}${TAB}held${TAB}${id}`)
+  }
+
+  holders(name: string): Range {
+    return startingWith(`${this.#prefix}${name}${TAB}held${TAB}`)
   }
 
   /** A claim in the queue. The order of create revisions is the order of the queue. */
@@ -32,7 +36,7 @@ export class Keys {
     return startingWith(`${this.#prefix}${name}${TAB}line${TAB}`)
   }
 
-  /** The holder and the queue. */
+  /** The holders and the queue. */
   all(name: string): Range {
     return startingWith(`${this.#prefix}${name}${TAB}`)
   }
@@ -53,10 +57,10 @@ export class Keys {
     return base64(`${this.#prefix}${TAB}left${TAB}${lease}`)
   }
 
-  /** Parses a key of `held`, or of `place`, which has an id. */
-  parse(key: string): { readonly name: string; readonly id: string | undefined } {
-    const [name = '', , id] = Buffer.from(key, 'base64').toString().slice(this.#prefix.length).split(TAB)
-    return { name, id }
+  /** Parses a key of `held` or of `place`. */
+  parse(key: string): { readonly name: string; readonly isHeld: boolean; readonly id: string } {
+    const [name = '', kind, id = ''] = Buffer.from(key, 'base64').toString().slice(this.#prefix.length).split(TAB)
+    return { name, isHeld: kind === 'held', id }
   }
 }
 

@@ -45,6 +45,19 @@ export class LeasePool {
     return undefined
   }
 
+  /** The lease that `take` would return. */
+  newest(seconds: number): PooledLease | undefined {
+    const newest = this.#bySeconds.get(seconds)?.at(-1)
+    return newest && this.#isFresh(newest) ? newest : undefined
+  }
+
+  /** A lease was kept alive. If it has ended, or was taken meanwhile, it is not here any more. */
+  renew(seconds: number, pooled: PooledLease, { beat, beatAt }: Pick<PooledLease, 'beat' | 'beatAt'>): void {
+    const leases = this.#bySeconds.get(seconds) ?? []
+    const at = leases.indexOf(pooled)
+    if (at >= 0) leases.splice(at, 1, ...(beat.ttl > 0 ? [{ ...pooled, beat, beatAt }] : []))
+  }
+
   /** False if the lease is not worth keeping. */
   give(seconds: number, pooled: PooledLease): boolean {
     let leases = this.#bySeconds.get(seconds)

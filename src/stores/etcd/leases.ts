@@ -94,6 +94,25 @@ export class Leases {
     clearTimeout(timer)
   }
 
+  /** Keeps a pooled lease ready for a waiter, which then holds by one request once it is woken. */
+  async reserve(ttl: number): Promise<void> {
+    const seconds = secondsOf(ttl)
+    const pooled = this.#pool.newest(seconds)
+    const beatAt = this.#clock.now()
+    if (pooled) {
+      const beat = await this.keepAlive(pooled.lease, requestLimit(ttl))
+      this.#pool.renew(seconds, pooled, { beat, beatAt })
+    } else {
+      const lease = newPooledId()
+      const beat = await this.grant(lease, ttl, requestLimit(ttl))
+      if (!this.#pool.give(seconds, { lease, mark: '0', beat, beatAt })) this.#revokeSoon(lease)
+    }
+  }
+
+  keepAlive(lease: string, limit: number): Promise<KeepAlive> {
+    return this.#requests.keepAlive(lease, limit)
+  }
+
   /** Grants the lease, or renews it if it exists. */
   async grant(lease: string, ttl: number, limit: number): Promise<KeepAlive> {
     for (;;) {
@@ -128,12 +147,6 @@ export class Leases {
       // An earlier copy, whose answer was lost, has revoked it. That took a revision.
       return isRepetition(error) ? BigInt(create_revision) + 1n : undefined
     }
-  }
-
-  /** Revokes a lease without keys. If that fails, it expires. */
-  drop(id: string, lease: string): void {
-    this.forget(id)
-    this.#revokeSoon(lease)
   }
 
   /** Milliseconds that remain of a lease, rounded up to a second. 0 if it has ended. */

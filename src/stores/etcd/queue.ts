@@ -2,53 +2,38 @@ import { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import type { Wake } from '../../contract/store.ts'
-import { type Clock, turnAfter } from '../../contract/time.ts'
-import { mayTake, roundTrips } from '../shared/queue.ts'
+import { type Clock, requestLimit } from '../../contract/time.ts'
+import { positionLifetime, type Wakes } from '../shared/rules/name.ts'
 import type { Gateway } from './gateway.ts'
-import type { Keys } from './keys.ts'
-import type { KeyValue, WatchAnswer } from './messages.ts'
-import { roundTripAt } from './record.ts'
-import type { KeepAlive, Survey } from './requests.ts'
+import { type Keys, secondsOf } from './keys.ts'
+import { KnownName, type Lost } from './known-name.ts'
+import type { Leases } from './leases.ts'
+import type { RangeAnswer } from './messages.ts'
+import { PositionLeases } from './position-leases.ts'
+import { isPassed, secondsAsked } from './record.ts'
+import type { Requests } from './requests.ts'
+import { adopt, leaveQueue } from './txn.ts'
+import { byRevision, type View, wakesOf } from './view.ts'
 import { openWatch, type Watch } from './watch.ts'
 
 /** A claim of this process in the queue of a name. */
 export interface Waiter {
+  /** The create revision of its key in the queue, and the lease of that. */
+  readonly revision: string
   readonly lease: string
-  /** The create revision of its key in the queue. */
-  readonly revision: string
-  /** The last keepalive of its lease, for whose ttl it keeps its position, and when that was sent. */
-  beat: KeepAlive
-  beatAt: number
-  /** As of its last request: the waiters ahead of it, and since when the name is free, if it is. */
-  ahead: number
-  /** What the round trips of those add to their grace periods. */
-  roundTrips: number
-  freeSince: number | undefined
+  readonly ttl: number
   askedAt: number
-  /** The keepalive in flight. */
-  beating?: Promise<KeepAlive> | undefined
   /** Was a request that may have acquired the name not answered? */
-  mayHold?: boolean
+  mayHold: boolean
 }
 
-/** May the waiter take the name: is it free as far as is known, and the grace period of those ahead over? */
-export function isTurn({ freeSince, ahead, roundTrips }: Waiter, now: number): boolean {
-  return freeSince !== undefined && mayTake(now, freeSince + roundTrips, ahead)
-}
-
-/** Of a waiter in the queue. */
-interface Position {
-  /** The create revision of its key. */
-  readonly revision: string
-  readonly roundTrip: number
-}
-
-/** The state of a name, as far as its watch has reported it. */
-export interface View {
-  readonly held: KeyValue | undefined
-  readonly freeSince: number
-  readonly ahead: number
-  readonly roundTrips: number
+export interface QueueOptions {
+  readonly gateway: Gateway
+  readonly keys: Keys
+  readonly requests: Requests
+  readonly leases: Leases
+  readonly clock: Clock
+  readonly onEnd: () => void
 }
 
 /** Milliseconds before a watch is opened again. */
@@ -57,113 +42,97 @@ const PAUSES: Pauses = [50, 2_000]
 /** Milliseconds that a watch may lag behind an answer of the server. After that it must have missed events. */
 const LONGEST_LAG = 1_000
 
-/** From this many waiters of this process on one name on, they share the answers of the server. */
-const CROWD = 100
-
 /** Milliseconds for which the watch of a name stays open after the last waiter here has left. */
 const LINGER = 2_000
 
+/** A waiter that is not watched and has not asked for this share of the lifetime of its position has stopped asking. */
+const SILENT = 2 / 3
+
 /**
- * The holder and the queue of one name, followed by one watch for all waiters of this process: over HTTP/1.1 each watch
- * is a connection. It is a hint: only the server grants. It wakes the first waiter, and each other one of this process when
- * the grace periods of those ahead are over.
+ * The holders and the queue of one name, followed by one watch for all waiters of this process: over HTTP/1.1 each watch
+ * is a connection. It is a hint: only the server grants. It wakes a waiter of this process when the rules would grant it,
+ * and keeps the positions of all that are watched, or ask by themselves.
  */
 export class Queue {
   readonly waiters: Map<string, Waiter> = new Map()
-  readonly #gateway: Gateway
-  readonly #keys: Keys
+  readonly leases: PositionLeases
+  readonly known: KnownName
   readonly #name: string
+  readonly #options: QueueOptions
   readonly #clock: Clock
-  readonly #onEnd: () => void
   readonly #wakes = new Map<string, Wake>()
   #opening: Promise<void> | undefined
   #watch: Watch | undefined
   /** Events of former watches do not count. */
   #attempt: object | undefined
   #isReady = false
-  #revision = 0n
-  /** The last comparison with the server, and when that began. */
-  #checking: Promise<boolean> | undefined
-  #checkedAt = 0
-  #held: KeyValue | undefined
-  #freeSince = 0
-  /** By id, the queue in order. */
-  #positions = new Map<string, Position>()
-  /** The waiters that were woken since the name is free, each with the number of those ahead of it then. */
-  readonly #woken = new Map<string, number>()
+  /** The waiters that were woken, each for a state of the name. */
+  readonly #woken = new Map<string, string>()
   #lingering: NodeJS.Timeout | undefined
   #again: NodeJS.Timeout | undefined
-  /** Until the next waiter of this process may take the name although others are ahead. */
+  /** Until the next waiter of this process may pass the first. */
   #turn: NodeJS.Timeout | undefined
+  /** Until the positions are kept. */
+  #keeping: NodeJS.Timeout | undefined
+  #keepAt = Number.POSITIVE_INFINITY
   #isOver = false
 
-  constructor(gateway: Gateway, keys: Keys, name: string, clock: Clock, onEnd: () => void) {
-    this.#gateway = gateway
-    this.#keys = keys
+  constructor(name: string, options: QueueOptions) {
     this.#name = name
-    this.#clock = clock
-    this.#onEnd = onEnd
+    this.#options = options
+    this.#clock = options.clock
+    this.known = new KnownName(options.keys, this.#clock)
+    this.leases = new PositionLeases(options.leases, this.#clock)
+    this.#linger()
   }
 
   get isReady(): boolean {
     return this.#isReady
   }
 
-  /** `undefined`: this position is not known here, so ask the server. Fewer may be ahead of it by now, never more. */
+  /** Did the watch report others for which a claim of this limit must wait? */
+  isBusy(limit: number): boolean {
+    return this.waiters.size > 0 || (this.#isReady && this.known.isBusy(limit))
+  }
+
+  /** As far as the watch has reported. `undefined`: this position is not known here, so ask the server. */
   view(id: string, revision: string): View | undefined {
-    if (!this.#isReady || this.#positions.get(id)?.revision !== revision) return undefined
-    const ahead = this.#aheadOf(id)
-    return {
-      held: this.#held,
-      freeSince: this.#freeSince,
-      ahead,
-      roundTrips: roundTrips(this.#positions.values(), ahead),
-    }
+    if (!this.#isReady || this.known.positions.get(id)?.found.create_revision !== revision) return undefined
+    return this.known.view(each => each === id)
   }
 
-  /**
-   * Has the watch reported what the server says now? In a crowd the server is asked once a second for all, because it
-   * takes time to count each waiter. A watch that keeps lagging is replaced.
-   */
-  async agrees(survey: () => Promise<Survey>): Promise<boolean> {
+  /** Has the watch reported what the server says now? A watch that keeps lagging is replaced. */
+  async agrees(limit: number): Promise<boolean> {
     if (!this.#isReady) return false
-    if (this.waiters.size < CROWD) return this.#agreesWith(await survey())
-    const now = this.#clock.now()
-    if (!this.#checking || now > this.#checkedAt + LONGEST_LAG) {
-      this.#checkedAt = now
-      this.#checking = survey().then(found => this.#agreesWith(found))
-      this.#checking.catch(() => {
-        this.#checking = undefined
-      })
-    }
-    await this.#checking
-    return this.#isReady
-  }
-
-  #agreesWith({ held, waiting }: Survey): boolean {
-    if (held?.create_revision === this.#held?.create_revision && waiting === this.#positions.size) return true
-    const before = this.#revision
+    const { count, written } = await this.#options.requests.extent(this.#name, limit)
+    if (count === this.known.size && written <= this.known.revision) return true
+    const before = this.known.revision
     const look = (): void => {
-      if (this.#isReady && this.#revision === before) this.#lose()
+      if (this.#isReady && this.known.revision === before) this.#lose()
     }
     setTimeout(look, LONGEST_LAG).unref()
     return false
   }
 
-  join(id: string, waiter: Waiter): void {
+  /** `read`: all keys of the name, with this position. */
+  join(id: string, waiter: Waiter, read?: Pick<RangeAnswer, 'header' | 'kvs'>): void {
     this.waiters.set(id, waiter)
-    this.open().catch(() => {}) // `watch` rejects with it
+    this.#keepWithin(positionLifetime(waiter.ttl) / 3)
+    this.open(read).catch(() => {}) // `watch` rejects with it
   }
 
   /** The claim holds, was withdrawn, or is about to join again. Its watch ends by its signal. */
-  leave(id: string): void {
+  leave(id: string): Waiter | undefined {
+    const waiter = this.waiters.get(id)
     this.waiters.delete(id)
     this.#linger()
+    return waiter
   }
 
   /** Resolves once the watch is open. From then until `signal` aborts, `wake` is called as a hint. */
   async watch(id: string, wake: Wake, signal: AbortSignal): Promise<void> {
     this.#wakes.set(id, wake)
+    this.#keepWithin(positionLifetime(Number.POSITIVE_INFINITY) / 3)
     const forget = (): void => {
       if (this.#wakes.get(id) === wake) this.#wakes.delete(id)
       this.#linger()
@@ -181,9 +150,9 @@ export class Queue {
   }
 
   /** Resolves once the watch is open. */
-  open(): Promise<void> {
+  open(read?: Pick<RangeAnswer, 'header' | 'kvs'>): Promise<void> {
     if (this.#opening) return this.#opening
-    const opening = inRootContext(() => this.#open()).catch(error => {
+    const opening = inRootContext(() => this.#open(read)).catch(error => {
       if (this.#opening === opening) this.#opening = undefined
       throw error
     })
@@ -194,31 +163,26 @@ export class Queue {
   end(): void {
     this.#isOver = true
     this.#isReady = false
-    clearTimeout(this.#lingering)
-    clearTimeout(this.#turn)
+    for (const timer of [this.#lingering, this.#turn, this.#keeping, this.#again]) clearTimeout(timer)
     this.#watch?.end()
     this.#wakes.clear()
+    this.leases.end()
   }
 
-  async #open(): Promise<void> {
+  async #open(read: Pick<RangeAnswer, 'header' | 'kvs'> | undefined): Promise<void> {
     this.#linger()
-    const range = this.#keys.all(this.#name)
-    const { header, kvs = [] } = await this.#gateway.range(range)
-    const sorted = kvs.toSorted((a, b) => (BigInt(a.create_revision) < BigInt(b.create_revision) ? -1 : 1))
-    this.#held = undefined
-    this.#freeSince = this.#clock.now()
-    this.#positions = new Map()
-    for (const found of sorted) this.#put(found)
-    const next = BigInt(header.revision) + 1n
-    this.#revision = next - 1n
+    const { gateway, keys } = this.#options
+    const range = keys.all(this.#name)
+    const { header, kvs = [] } = read ?? (await gateway.range(range))
+    this.#changed(this.known.load(kvs.toSorted(byRevision), BigInt(header.revision)))
     const attempt = {}
     this.#attempt = attempt
     const watch = await openWatch(
-      this.#gateway,
-      { ...range, start_revision: next.toString() },
+      gateway,
+      { ...range, start_revision: String(this.known.revision + 1n) },
       {
         onEvents: (events, revision) => {
-          if (this.#attempt === attempt) this.#apply(events, revision)
+          if (this.#attempt === attempt) this.#changed(this.known.apply(events, revision))
         },
         onEnd: () => {
           if (this.#attempt === attempt && this.#isReady) this.#lose()
@@ -229,72 +193,107 @@ export class Queue {
     this.#watch = watch
     if (this.#isOver) return this.end()
     this.#isReady = true
+    this.#wakeNext()
+  }
+
+  #changed(lost: readonly Lost[]): void {
+    for (const { id, revision } of lost) if (this.waiters.get(id)?.revision === revision) this.#wakes.get(id)?.()
+    this.#wakeNext()
+  }
+
+  /** Wakes the waiters of this process that the rules would grant the name, or at the time at which they would. */
+  #wakeNext(): void {
+    clearTimeout(this.#turn)
+    if (this.#isOver || this.#wakes.size === 0) return
+    let counted = 0
+    const view = this.known.view((_, found) => !isPassed(found) && ++counted === 2)
+    // It lives, and does not know that it was passed.
+    for (const found of view.waiters)
+      if (isPassed(found)) this.#wake(this.#options.keys.parse(found.key).id, found.mod_revision)
+    for (const [rank, [id, delay]] of [...this.#due(view)].entries()) {
+      if (delay <= 0) this.#wake(id, `${view.changed} ${rank}`)
+      else if (this.#wakes.has(id)) this.#turn = setTimeout(() => this.#wakeNext(), delay).unref()
+    }
+  }
+
+  /** If another version wrote something, all ask, and find that out. */
+  #due(view: View): Wakes {
+    try {
+      return wakesOf(view, this.#clock.now())
+    } catch {
+      return new Map([...this.#wakes.keys()].map(id => [id, 0]))
+    }
+  }
+
+  /** Wakes a waiter once for this `state`. */
+  #wake(id: string, state: string): void {
+    const wake = this.#wakes.get(id)
+    if (!wake || this.#woken.get(id) === state) return
+    this.#woken.set(id, state)
+    wake()
+  }
+
+  #keepWithin(delay: number): void {
+    const at = this.#clock.now() + delay
+    if (at >= this.#keepAt || this.#isOver) return
+    clearTimeout(this.#keeping)
+    this.#keepAt = at
+    this.#keeping = inRootContext(() => setTimeout(() => void this.#keep(), delay)).unref()
+  }
+
+  /** Keeps all positions, and finds out whether the watch still reports changes. */
+  async #keep(): Promise<void> {
+    this.#keepAt = Number.POSITIVE_INFINITY
+    this.#dropSilent()
+    if (this.waiters.size + this.#wakes.size === 0) return
+    const ttls = new Set([...this.waiters.values()].map(({ ttl }) => secondsOf(ttl) * 1_000))
+    const shortest = positionLifetime(Math.min(...[...this.waiters.values()].map(({ ttl }) => ttl)))
+    this.#keepWithin(shortest / 3)
+    try {
+      const keeping = [this.leases.keep(), ...[...ttls].map(ttl => this.#options.leases.reserve(ttl))]
+      await Promise.all([...keeping, this.agrees(requestLimit(shortest))])
+      for (const [id, waiter] of this.waiters) if (this.#wakes.has(id)) this.#keepPlace(id, waiter)
+    } catch {
+      // They ask, and find out why.
+      for (const wake of [...this.#wakes.values()]) wake()
+    }
+    for (const [id, wake] of [...this.#wakes]) if (!this.waiters.has(id)) wake() // it may not have accepted its grant
     this.#woken.clear()
     this.#wakeNext()
   }
 
-  #apply(events: NonNullable<WatchAnswer['events']>, revision: bigint): void {
-    for (const { type, kv } of events) {
-      if (type === 'DELETE') this.#remove(kv.key)
-      else this.#put(kv)
-    }
-    this.#revision = revision
-    this.#wakeNext()
+  #keepPlace(id: string, { lease, revision }: Waiter): void {
+    const { gateway, keys } = this.#options
+    const { found } = this.known.positions.get(id) ?? {}
+    if (!this.leases.has(lease)) this.#wakes.get(id)?.()
+    // Another process has asked for it. Here it is watched.
+    else if (found && found.create_revision === revision && found.lease !== lease)
+      gateway.txn(adopt(keys.place(this.#name, id), revision, lease)).catch(() => {}) // it is tried again
   }
 
-  #put(found: KeyValue): void {
-    const { id } = this.#keys.parse(found.key)
-    if (id !== undefined) this.#positions.set(id, { revision: found.create_revision, roundTrip: roundTripAt(found) })
-    else {
-      this.#held = found
-      this.#woken.clear()
-      // When the name falls free again, the grace periods begin anew.
-      for (const waiter of this.waiters.values()) waiter.freeSince = undefined
+  /** Deletes positions on leases of this process of which no waiter asks, such as by a request that arrived late. */
+  #dropSilent(): void {
+    const now = this.#clock.now()
+    for (const [id, { revision, lease, ttl, askedAt }] of this.waiters) {
+      if (this.#wakes.has(id) || now <= askedAt + positionLifetime(ttl) * SILENT) continue
+      this.leave(id)
+      this.#drop(id, revision, lease)
     }
-  }
-
-  #remove(key: string): void {
-    const { id } = this.#keys.parse(key)
-    if (id !== undefined) this.#positions.delete(id)
-    else {
-      this.#held = undefined
-      this.#freeSince = this.#clock.now()
+    for (const [id, { found, seenAt }] of this.known.positions) {
+      const { lease, create_revision } = found
+      if (this.waiters.has(id) || !lease || !this.leases.has(lease)) continue
+      if (now > seenAt + positionLifetime(secondsAsked(found) * 1_000) * SILENT) this.#drop(id, create_revision, lease)
     }
   }
 
-  #wakeNext(): void {
-    clearTimeout(this.#turn)
-    if (this.#held || !this.#isReady) return
-    let ahead = 0
-    for (const id of this.#positions.keys()) {
-      const wake = this.#wakes.get(id)
-      if (wake && this.#woken.get(id) !== ahead) {
-        const delay =
-          this.#freeSince + turnAfter(ahead) + roundTrips(this.#positions.values(), ahead) - this.#clock.now()
-        if (ahead > 0 && delay > 0) {
-          this.#turn = setTimeout(() => this.#wakeNext(), delay).unref()
-          return
-        }
-        this.#woken.set(id, ahead)
-        wake()
-      }
-      ahead += 1
-    }
-  }
-
-  #aheadOf(id: string): number {
-    let ahead = 0
-    for (const other of this.#positions.keys()) {
-      if (other === id) break
-      ahead += 1
-    }
-    return ahead
+  #drop(id: string, revision: string, lease: string): void {
+    const { gateway, keys } = this.#options
+    gateway.txn(leaveQueue(keys.place(this.#name, id), revision, lease)).catch(() => {}) // it is tried again, or lapses
   }
 
   /** Events were lost: the watch is opened again, and everything read again. */
   #lose(): void {
     this.#isReady = false
-    this.#checking = undefined
     this.#opening = undefined
     this.#attempt = undefined
     this.#watch?.end()
@@ -304,24 +303,22 @@ export class Queue {
 
   #openAgain(failures: number): void {
     const again = (): void => {
-      if (this.#isOver || this.#gateway.isClosed) return
+      if (this.#isOver || this.#options.gateway.isClosed) return
       this.open().catch(() => this.#openAgain(failures + 1))
     }
     clearTimeout(this.#again)
     this.#again = setTimeout(again, backoff(failures, Math.random, PAUSES)).unref()
   }
 
-  /** Ends some time after the last waiter here. Claims that no longer ask have lapsed. */
+  /** Ends some time after the last waiter here. */
   #linger(): void {
-    if (this.#lingering) return
+    if (this.#lingering || this.#isOver) return
     const look = (): void => {
       this.#lingering = undefined
-      const now = this.#clock.now()
-      for (const [id, { askedAt, beat }] of this.waiters) if (now > askedAt + 2 * beat.ttl) this.waiters.delete(id)
       if (this.waiters.size > 0 || this.#wakes.size > 0) this.#linger()
       else {
         this.end()
-        this.#onEnd()
+        this.#options.onEnd()
       }
     }
     this.#lingering = inRootContext(() => setTimeout(look, LINGER)).unref()

@@ -1,22 +1,23 @@
-import type { ClaimKey } from '../../contract/store.ts'
+import type { BreakParameters, ClaimKey } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { isFull, isLeaseMissing, isRepetition } from './failure.ts'
 import type { Gateway } from './gateway.ts'
+import type { Grants } from './grants.ts'
 import type { Keys } from './keys.ts'
 import { isPooled } from './lease-pool.ts'
 import { type Leases, orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
-import { idOf } from './record.ts'
+import type { Waiter } from './queue.ts'
+import { idOf, slotsOf } from './record.ts'
 import type { Requests } from './requests.ts'
-import { leave, leftAt, madeAt, outcomeOf, unchanged } from './txn.ts'
-import type { Uncontended } from './uncontended.ts'
+import { absent, isOwn, leave, leftAt, madeAt, outcomeOf, unchanged } from './txn.ts'
 
 export interface ReleasesOptions {
   readonly gateway: Gateway
   readonly keys: Keys
   readonly requests: Requests
   readonly leases: Leases
-  readonly uncontended: Uncontended
+  readonly grants: Grants
 }
 
 /** Ends claims: by their release, or by a break. */
@@ -25,19 +26,20 @@ export class Releases {
   readonly #keys: Keys
   readonly #requests: Requests
   readonly #leases: Leases
-  readonly #uncontended: Uncontended
+  readonly #grants: Grants
 
-  constructor({ gateway, keys, requests, leases, uncontended }: ReleasesOptions) {
+  constructor({ gateway, keys, requests, leases, grants }: ReleasesOptions) {
     this.#gateway = gateway
     this.#keys = keys
     this.#requests = requests
     this.#leases = leases
-    this.#uncontended = uncontended
+    this.#grants = grants
   }
 
-  async release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    const { id } = key
-    if (await this.#uncontended.leave(key, signal)) return 'released'
+  /** `waiter`: its position as far as this process knows. */
+  async release(key: ClaimKey, waiter: Waiter | undefined, signal: AbortSignal): Promise<'released' | 'gone'> {
+    const { name, id } = key
+    if (await this.#grants.leave(key, signal)) return 'released'
     const known = this.#leases.known(id)
     let mayBeDone = false
     // Only the store that granted a pooled lease may revoke it.
@@ -46,47 +48,64 @@ export class Releases {
       try {
         await this.#leases.revoke(known.lease)
         this.#leases.forget(id)
-        return 'released'
+        if (!waiter) return 'released'
       } catch (error) {
         if (!isLeaseMissing(error)) throw error
         mayBeDone = isRepetition(error)
       }
+    } else if (waiter) {
+      const place = this.#keys.place(name, id)
+      if ((await this.#gateway.txn(deletion(madeAt(place, waiter.revision), place))).succeeded) return 'released'
     }
     const found = await this.#withdraw(key, signal)
     this.#leases.forget(id)
     return found || mayBeDone ? 'released' : 'gone'
   }
 
-  async break(name: string, token: bigint | undefined, signal: AbortSignal): Promise<bigint | undefined> {
-    const key = this.#keys.held(name)
-    const { found } = await this.#requests.look(key, LONGEST_REQUEST)
-    if (!found || (token !== undefined && BigInt(found.create_revision) !== token)) return undefined
+  /** The token is above those of all that end, because it comes after them, and below the next one, which a deletion allows. */
+  async break(name: string, { token, slot }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+    const { kvs: holders = [] } = await this.#gateway.range(this.#keys.holders(name))
     signal.throwIfAborted()
-    const same = madeAt(key, found.create_revision)
+    const ended = holders.filter(found => {
+      return (
+        (token ?? BigInt(found.create_revision)) === BigInt(found.create_revision) &&
+        (slot === undefined || slotsOf(found).includes(slot))
+      )
+    })
+    const highest = Math.max(...ended.map(found => Number(found.create_revision)))
+    const revisions = (await Promise.all(ended.map(found => this.#break(found)))).filter(each => each !== undefined)
+    if (revisions.length === 0) return undefined
+    const first = revisions.reduce((a, b) => (a < b ? a : b))
+    return first > highest ? first : BigInt(highest) + 1n
+  }
+
+  /** The revision of its end. `undefined`: it had ended before. */
+  async #break(found: KeyValue): Promise<bigint | undefined> {
+    const same = madeAt(found.key, found.create_revision)
     // Revoking the lease deletes the key. If the key has no lease, or a new one by now, the transaction deletes it.
     const ended = await this.#end(found, same, `broken ${found.create_revision}`)
-    const { succeeded, header } = await this.#gateway.txn(deletion(same, key))
+    const { succeeded, header } = await this.#gateway.txn(deletion(same, found.key))
     return succeeded ? BigInt(header.revision) : ended
   }
 
   /** Ends a claim that this store may not know. If there is nothing of it, a tombstone refuses it when it arrives. */
   async #withdraw({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
-    const keys = [this.#keys.held(name), this.#keys.place(name, id)]
+    const [held, place] = [this.#keys.held(name, id), this.#keys.place(name, id)]
+    const keys = [held, place]
     for (;;) {
       const sights = await Promise.all(keys.map(key => this.#requests.look(key, LONGEST_REQUEST)))
       signal.throwIfAborted()
       const mine = sights.map(({ found }) => found).find(found => found && idOf(found) === id)
       if (mine) {
-        if ((await this.#end(mine, unchanged(mine), id)) !== undefined) return true
+        // The lease of a position has those of other waiters, too.
+        if (mine.key === held && (await this.#end(mine, unchanged(mine), id)) !== undefined) return true
         if ((await this.#gateway.txn(deletion(unchanged(mine), mine.key))).succeeded) return true
         continue
       }
       const put = { request_put: { key: this.#keys.gone(id), lease: await this.#leases.tombstones() } }
       // It may have arrived meanwhile. Others come and go, and do not matter.
-      const reads = keys.map(key => ({ request_range: { key } }))
-      const { responses = [] } = await this.#gateway.txn({ success: [put, ...reads] })
-      const found = responses.flatMap(({ response_range }) => response_range?.kvs ?? [])
-      if (!found.some(each => idOf(each) === id)) return false
+      const compare = keys.map(key => absent({ key }))
+      if ((await this.#gateway.txn({ compare, success: [put] })).succeeded) return false
     }
   }
 
@@ -97,7 +116,8 @@ export class Releases {
     const answer = await this.#gateway.txn(leave(this.#keys, condition, { key, lease, left })).catch(error => {
       if (!isFull(error)) return orMissing(error) // the caller deletes the key alone
     })
-    const at = answer && leftAt(outcomeOf(answer), left)
+    const outcome = answer && outcomeOf(answer)
+    const at = outcome && isOwn(outcome) ? leftAt(outcome, left) : undefined
     return at === undefined ? undefined : BigInt(at)
   }
 }

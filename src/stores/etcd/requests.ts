@@ -3,6 +3,8 @@ import type { Grant } from '../../contract/store.ts'
 import type { Gateway } from './gateway.ts'
 import type { Keys } from './keys.ts'
 import type { Header, KeyValue, LeaseAnswer } from './messages.ts'
+import { shown } from './record.ts'
+import { firstOf, type View, viewOf } from './view.ts'
 
 /** The answer to a keepalive: the ttl in ms, 0 if the lease does not exist, and the term of the leader that renewed it. */
 export interface KeepAlive {
@@ -16,10 +18,10 @@ export interface Sight {
   readonly term: number
 }
 
-/** The holder of a name, and the length of its queue. */
-export interface Survey {
-  readonly held: KeyValue | undefined
-  readonly waiting: number
+/** How many keys a name has, and the last revision that wrote one of them. */
+export interface Extent {
+  readonly count: number
+  readonly written: bigint
 }
 
 /**
@@ -35,7 +37,8 @@ const MOST_READS = 60
 export class Requests {
   readonly #beats: Batched<KeepAlive>
   readonly #sights: Batched<Sight>
-  readonly #surveys: Batched<Survey>
+  readonly #views: Batched<View>
+  readonly #extents: Batched<Extent>
 
   constructor(gateway: Gateway, keys: Keys) {
     this.#beats = new Batched(MOST_BEATS, async (leases, limit) => {
@@ -48,15 +51,25 @@ export class Requests {
       const term = termOf(header)
       return new Map(wanted.map((key, index) => [key, { found: responses[index]?.response_range?.kvs?.[0], term }]))
     })
-    this.#surveys = new Batched(MOST_READS, async (names, limit) => {
-      const count = (name: string): object => ({ request_range: { ...keys.queue(name), count_only: true } })
-      const success = names.flatMap(name => [readOf(keys.held(name)), count(name)])
-      const { responses = [] } = await gateway.txn({ success }, limit)
+    this.#views = new Batched(MOST_READS, async (names, limit) => {
+      const success = names.flatMap(name => firstOf(keys, name))
+      const { header, responses = [] } = await gateway.txn({ success }, limit)
       const answers = responses.map(({ response_range = {} }) => response_range)
       return new Map(
         names.map((name, index) => {
-          const [held, waiting] = answers.slice(2 * index)
-          return [name, { held: held?.kvs?.[0], waiting: Number(waiting?.count ?? 0) }]
+          const [holders = {}, waiters = {}] = answers.slice(2 * index)
+          return [name, viewOf(holders, waiters, header.revision)]
+        }),
+      )
+    })
+    this.#extents = new Batched(MOST_READS, async (names, limit) => {
+      const newest = { sort_order: 'DESCEND', sort_target: 'MOD', limit: '1', keys_only: true }
+      const success = names.map(name => ({ request_range: { ...keys.all(name), ...newest } }))
+      const { responses = [] } = await gateway.txn({ success }, limit)
+      return new Map(
+        names.map((name, index) => {
+          const { kvs = [], count = '0' } = responses[index]?.response_range ?? {}
+          return [name, { count: Number(count), written: BigInt(kvs[0]?.mod_revision ?? '0') }]
         }),
       )
     })
@@ -72,9 +85,14 @@ export class Requests {
     return this.#sights.ask(key, limit)
   }
 
+  /** The holders and the first waiters. Linearizable. */
+  view(name: string, limit: number): Promise<View> {
+    return this.#views.ask(name, limit)
+  }
+
   /** Linearizable. */
-  survey(name: string, limit: number): Promise<Survey> {
-    return this.#surveys.ask(name, limit)
+  extent(name: string, limit: number): Promise<Extent> {
+    return this.#extents.ask(name, limit)
   }
 }
 
@@ -87,9 +105,14 @@ export function termOf(header: Header): number {
 }
 
 /** The grant, if the leader that renewed the lease is of the term in which a majority confirmed the holder, or later. */
-export function granted(revision: string, { ttl, term }: KeepAlive, confirmed: number): Grant {
+export function granted(
+  revision: string,
+  { ttl, term }: KeepAlive,
+  confirmed: number,
+  slots: readonly number[],
+): Grant {
   if (ttl === 0) throw vanished()
-  if (term >= confirmed) return { held: true, token: BigInt(revision), ttl }
+  if (term >= confirmed) return { held: true, token: BigInt(revision), ttl, slots: shown(slots) }
   const message =
     'the leader of the etcd cluster changed, so the answer of the old leader does not count: the request is sent again'
   throw new LeaseError('OUTCOME_UNKNOWN', message)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type {
   BreakParameters,
   Busy,
@@ -10,32 +11,38 @@ import type {
   Store,
   Wake,
 } from '../../contract/store.ts'
-import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import { type Clock, requestLimit } from '../../contract/time.ts'
 import { closed } from '../shared/failure.ts'
 import { Admission } from './admission.ts'
 import { Changes } from './changes.ts'
 import type { Gateway } from './gateway.ts'
+import { Grants } from './grants.ts'
 import { guarantees } from './guarantees.ts'
 import { records } from './inspection.ts'
-import { Keys, leaseOf, secondsOf } from './keys.ts'
+import { Keys, secondsOf } from './keys.ts'
 import { isPooled } from './lease-pool.ts'
-import { Leases, orMissing } from './leases.ts'
-import type { KeyValue } from './messages.ts'
-import { idOf, secondsAsked } from './record.ts'
+import { Leases } from './leases.ts'
+import { idOf, secondsAsked, slotsOf } from './record.ts'
+import { Recovery } from './recovery.ts'
 import { Releases } from './release.ts'
-import { granted, Requests, termOf, vanished } from './requests.ts'
-import { before, join, situation, situationOf } from './txn.ts'
-import { Uncontended } from './uncontended.ts'
-import { Waiting } from './waiting.ts'
+import { granted, Requests, vanished } from './requests.ts'
+import type { Situation } from './txn.ts'
+import { asAsker, decide, heldBy, type View } from './view.ts'
+import { refused, Waiting } from './waiting.ts'
 
-const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
-
-/** Many claims of this process are about to join, so this one was not sent yet. */
+/** Many claims of this process ask for the same, so this one was not sent yet. */
 const notYet: Busy = { held: false, retryAfter: 1 }
 
+/** Claims that join queues at once. They leave half of the connections to other requests, such as renewals. */
+const JOINS = 16
+
+/** Milliseconds before a claim tries again that others were faster than, times the number of its failures up to the second. */
+const [PAUSE, MOST_PAUSES] = [2, 10]
+
 /**
- * The claim that created the key `held` holds the name, for as long as the etcd lease of that key lasts. A claim that
- * waits creates a key in the queue, on its own lease, and takes the name in the order of these keys.
+ * A claim holds for as long as its key `held` exists, which ends with the etcd lease of that key. A claim that waits creates
+ * a key in the queue. Each process reads the keys of a name and decides by its rules. What it decided is written only if no
+ * key was created meanwhile.
  */
 export class EtcdStore implements Store {
   readonly kind = 'etcd'
@@ -44,12 +51,15 @@ export class EtcdStore implements Store {
   readonly #keys: Keys
   readonly #requests: Requests
   readonly #leases: Leases
-  readonly #uncontended: Uncontended
+  readonly #grants: Grants
+  readonly #recovery: Recovery
   readonly #releases: Releases
   readonly #changes: Changes
   readonly #clock: Clock
   readonly #waiting: Waiting
-  readonly #admission = new Admission()
+  readonly #joins = new Admission(JOINS)
+  /** By name, the claims of this process that may hold beside others: each needs a transaction, and so a token, of its own. */
+  readonly #sharers = new Map<string, Admission>()
 
   /** `clock` must count the time for which the machine sleeps: the leases of waiters age by it. */
   constructor(gateway: Gateway, prefix: string, clock: Clock) {
@@ -59,22 +69,25 @@ export class EtcdStore implements Store {
     this.#requests = new Requests(gateway, this.#keys)
     this.#leases = new Leases(gateway, this.#requests, clock)
     const [keys, requests, leases] = [this.#keys, this.#requests, this.#leases]
-    this.#uncontended = new Uncontended(gateway, keys, requests, leases, clock)
-    this.#releases = new Releases({ gateway, keys, requests, leases, uncontended: this.#uncontended })
+    this.#grants = new Grants(gateway, keys, requests, leases, clock)
+    this.#releases = new Releases({ gateway, keys, requests, leases, grants: this.#grants })
     this.#changes = new Changes(gateway, keys, requests, leases)
-    this.#waiting = new Waiting({ gateway, keys, requests, leases, clock })
+    this.#recovery = new Recovery({ keys, requests, leases, changes: this.#changes, clock })
+    this.#waiting = new Waiting({
+      ...{ gateway, keys, requests, leases, clock },
+      grants: this.#grants,
+      recovery: this.#recovery,
+    })
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     this.#assertWanted(signal)
     const answer = await this.#waiting.askAgain(claim, signal)
     if (answer) return answer
-    if (!claim.queue) {
-      const busy = await this.#lookFirst(claim)
-      signal.throwIfAborted()
-      if (busy) return busy
-    }
-    return this.#enter(claim, signal)
+    // A try that loses costs no write.
+    const view = claim.queue ? undefined : await this.#requests.view(claim.name, requestLimit(claim.ttl))
+    signal.throwIfAborted()
+    return this.#enter(claim, signal, view)
   }
 
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
@@ -82,23 +95,23 @@ export class EtcdStore implements Store {
     const { name, id, ttl } = claim
     const [seconds, limit, beatAt] = [secondsOf(ttl), requestLimit(ttl), this.#clock.now()]
     const known = this.#leases.known(id)
-    const lease = known?.lease ?? leaseOf(id, seconds)
-    const mayStay = known === undefined || (known.seconds === seconds && !known.mayMove)
+    const mayStay = known !== undefined && known.seconds === seconds && !known.mayMove
     const [beat, { found, term }] = await Promise.all([
-      mayStay ? this.#requests.keepAlive(lease, limit) : undefined,
-      this.#requests.look(this.#keys.held(name), limit),
+      mayStay ? this.#requests.keepAlive(known.lease, limit) : undefined,
+      this.#requests.look(this.#keys.held(name, id), limit),
     ])
     if (!found || idOf(found) !== id) return undefined
     signal.throwIfAborted()
-    if (beat && found.lease === lease) {
+    const { create_revision: token } = found
+    if (beat && found.lease === known?.lease) {
       if (known?.loan) known.loan.pooled = { ...known.loan.pooled, beat, beatAt }
-      return granted(found.create_revision, beat, term)
+      return granted(token, beat, term, slotsOf(found))
     }
     // The claim was acquired through another store, such as that of the main thread.
     if (!known && isPooled(found.lease) && secondsAsked(found) === seconds) {
       const current = await this.#requests.keepAlive(found.lease, limit)
       this.#leases.know(id, { lease: found.lease, seconds })
-      return granted(found.create_revision, current, term)
+      return granted(token, current, term, slotsOf(found))
     }
     return this.#changes.ttl(claim, found)
   }
@@ -110,9 +123,9 @@ export class EtcdStore implements Store {
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     this.#assertWanted(signal)
-    this.#admission.forget(id)
-    this.#waiting.leave(name, id)
-    return this.#releases.release({ name, id }, signal)
+    this.#joins.forget(id)
+    this.#sharers.get(name)?.forget(id)
+    return this.#releases.release({ name, id }, this.#waiting.leave(name, id), signal)
   }
 
   async watch({ name, id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
@@ -125,9 +138,9 @@ export class EtcdStore implements Store {
     yield* records(this.#gateway, this.#keys, query, lease => this.#leases.remaining(lease), signal)
   }
 
-  async break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+  async break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     this.#assertWanted(signal)
-    return this.#releases.break(name, token, signal)
+    return this.#releases.break(name, parameters, signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -136,113 +149,80 @@ export class EtcdStore implements Store {
     this.#gateway.close()
   }
 
-  /** Answers a busy claim from a read alone, so that a try that loses costs no write. */
-  async #lookFirst(claim: Claim): Promise<Busy | undefined> {
-    const { held, waiting } = await this.#requests.survey(claim.name, requestLimit(claim.ttl))
-    if (held && idOf(held) === claim.id) return undefined // `#enter` recovers it
-    return held || waiting > 0 ? this.#waiting.busy(claim, held, waiting) : undefined
-  }
-
-  async #enter(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const { name, id, ttl, queue } = claim
-    const limit = requestLimit(ttl)
-    const settled = await this.#settle(claim)
+  /** `view`: what was read of the name just now. */
+  async #enter(claim: Claim, signal: AbortSignal, view?: View): Promise<Grant | Busy> {
+    const { id, ttl, queue, limit = 1 } = claim
+    if (view && !heldBy(id, view)) {
+      const decision = decide(asAsker(claim), view, this.#clock.now())
+      if (!decision.held) return this.#waiting.busy(claim, view, decision)
+    }
+    const settled = await this.#recovery.settle(claim)
     if (settled) return settled
     signal.throwIfAborted()
-    // If others of this process wait, the name is most likely not free.
-    const mayTake = !queue || !this.#waiting.knows(name)
-    const taken = mayTake && ((await this.#uncontended.take(claim, signal)) ?? (await this.#settle(claim)))
-    if (taken) return taken
-    signal.throwIfAborted()
-    if (!queue) {
-      const { held, waiting } = await this.#requests.survey(name, limit)
-      if (!held || idOf(held) !== id) return held || waiting > 0 ? this.#waiting.busy(claim, held, waiting) : refused
-      const recovered = await this.#recover(claim)
-      if (recovered) return recovered
-      throw vanished()
+    if (!queue || !this.#waiting.isBusy(claim)) {
+      const answer = limit > 1 ? await this.#share(claim, signal) : await this.#takeAlone(claim, signal)
+      if (answer) return answer
+      signal.throwIfAborted()
     }
-    const joined = await this.#admission.run(id, limit / 2, signal, () => this.#join(claim, signal))
+    const joined = await this.#joins.run(id, requestLimit(ttl) / 2, signal, async () => {
+      signal.throwIfAborted()
+      return this.#waiting.join(claim, signal)
+    })
     return joined ? (joined.answer ?? this.#enter(claim, signal)) : notYet
   }
 
-  /** Joins the queue. `undefined`: the claim has lost its position already. */
-  async #join(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
+  /** `undefined`: the claim must join the queue. */
+  async #takeAlone(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
+    const taken = await this.#grants.takeUnused(claim, signal)
+    if (taken && 'held' in taken) return taken
+    const settled = await this.#recovery.settle(claim)
+    if (settled || claim.queue) return settled
     signal.throwIfAborted()
+    return this.#takeBeside(claim, undefined, signal)
+  }
+
+  /** One claim of this process after the other. As `#takeAlone`. */
+  async #share(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
     const { name, id, ttl } = claim
-    const limit = requestLimit(ttl)
-    const lease = leaseOf(id, secondsOf(ttl))
-    const beatAt = this.#clock.now()
-    this.#leases.know(id, { lease, seconds: secondsOf(ttl) })
-    const beat = await this.#leases.grant(lease, ttl, limit)
-    signal.throwIfAborted()
-    const {
-      header,
-      succeeded,
-      responses = [],
-    } = await this.#gateway.txn(join(this.#keys, claim, lease, this.#gateway.roundTrip), limit)
-    const [, held, queued] = responses.map(({ response_range = {} }) => response_range)
-    const holder = held?.kvs?.[0]
-    if (holder && idOf(holder) === id) {
-      // It holds by another lease already, and must not wait behind itself.
-      this.#leases.drop(id, lease)
-      return this.#again(claim, holder, termOf(header), this.#keys.place(name, id))
+    const sharers = this.#sharers.get(name) ?? new Admission(1)
+    this.#sharers.set(name, sharers)
+    try {
+      const entered = await sharers.run(id, requestLimit(ttl) / 2, signal, async () => {
+        const taken = await this.#grants.takeUnused(claim, signal)
+        if (taken && 'held' in taken) return taken
+        return (await this.#recovery.settle(claim)) ?? this.#takeBeside(claim, taken, signal)
+      })
+      return entered ? entered.answer : notYet
+    } finally {
+      if (sharers.isIdle && this.#sharers.get(name) === sharers) this.#sharers.delete(name)
     }
-    if (succeeded) {
-      const found = { held: holder, ahead: Number(queued?.count ?? 1) - 1 }
-      return this.#waiting.join(claim, { lease, revision: header.revision, beat, beatAt }, found, signal)
-    }
-    const answer = await this.#gateway.txn({ success: situation(this.#keys, claim) }, limit)
-    const found = situationOf(answer)
-    if (found.held && !found.isGone && idOf(found.held) === id) {
-      if (found.held.lease !== lease) this.#leases.drop(id, lease)
-      return this.#again(claim, found.held, termOf(answer.header), found.place?.key)
-    }
-    if (found.isGone) {
-      this.#leases.drop(id, lease)
-      return refused
-    }
-    // It is in the queue already, by a request whose answer was lost or through another store. Others may be behind it.
-    const { place } = found
-    if (!place) throw vanished()
-    const { kvs = [] } = await this.#gateway.range(before(this.#keys, name, place.create_revision), limit)
-    const known = { lease, revision: place.create_revision, beat, beatAt }
-    return this.#waiting.join(claim, known, { held: found.held, ahead: kvs.length }, signal)
   }
 
-  /** Settles an unanswered request of the claim on a pooled lease: it was granted, or it can never be. */
-  async #settle(claim: Claim): Promise<Grant | undefined> {
-    const known = this.#leases.known(claim.id)
-    if (!known?.loan) return undefined
-    let held = await this.#recover(claim)
-    // A copy of the request may have been granted after the key was read.
-    if (!held && known.loan.revision !== undefined) held = await this.#recover(claim)
-    if (held) return held
-    // It may still arrive, but has no effect once its lease is revoked.
-    known.loan.isOver = true
-    await this.#leases.revoke(known.lease).catch(orMissing)
-    this.#leases.forget(claim.id)
-    return undefined
-  }
-
-  async #recover(claim: Claim): Promise<Grant | undefined> {
-    const { found, term } = await this.#requests.look(this.#keys.held(claim.name), requestLimit(claim.ttl))
-    return found && idOf(found) === claim.id ? this.#again(claim, found, term) : undefined
-  }
-
-  /** A holder asks again. That never shortens its lease. */
-  async #again(claim: Claim, found: KeyValue, confirmed: number, place?: string): Promise<Grant> {
-    const { id, ttl } = claim
-    if (place) await this.#gateway.txn({ success: [{ request_delete_range: { key: place } }] })
-    const { lease = '0', create_revision: revision } = found
-    const beatAt = this.#clock.now()
-    const beat = await this.#requests.keepAlive(lease, requestLimit(ttl))
-    if (beat.ttl < ttl && beat.ttl > 0) return this.#changes.ttl(claim, found)
-    const known = this.#leases.known(id)
-    if (known?.lease === lease && known.loan?.isOver === false) {
-      known.loan.pooled = { ...known.loan.pooled, beat, beatAt }
-      known.loan.revision = revision
-    } else this.#leases.know(id, { lease, seconds: secondsOf(beat.ttl) })
-    return granted(revision, beat, confirmed)
+  /** Acquires the name beside other holders, if the rules allow that. As `#takeAlone`. */
+  async #takeBeside(
+    claim: Claim,
+    first: Situation | undefined,
+    signal: AbortSignal,
+  ): Promise<Grant | Busy | undefined> {
+    const { name, id, ttl, queue } = claim
+    const started = this.#clock.now()
+    let situation = first
+    for (let failures = 0; ; failures += 1) {
+      const view = situation?.view ?? (await this.#requests.view(name, requestLimit(ttl)))
+      signal.throwIfAborted()
+      if (situation?.isGone) return refused
+      if (heldBy(id, view)) return (await this.#recovery.recover(claim)) ?? Promise.reject(vanished())
+      const decision = decide(asAsker(claim), view, this.#clock.now())
+      if (!decision.held) return queue ? undefined : this.#waiting.busy(claim, view, decision)
+      if (this.#clock.now() > started + requestLimit(ttl) / 2) return notYet
+      const place = view.waiters.find(found => idOf(found) === id)?.create_revision
+      const taken = await this.#grants.take(claim, decision, view, place, signal)
+      if (taken && 'held' in taken) return taken
+      const settled = await this.#recovery.settle(claim)
+      if (settled) return settled
+      situation = taken
+      await sleep(PAUSE * Math.min(failures, MOST_PAUSES) * Math.random())
+    }
   }
 
   #assertWanted(signal: AbortSignal): void {

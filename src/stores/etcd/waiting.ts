@@ -1,53 +1,59 @@
 import type { Busy, Claim, Grant, Wake } from '../../contract/store.ts'
-import { type Clock, requestLimit } from '../../contract/time.ts'
-import { askAgainAfter, roundTrips } from '../shared/queue.ts'
+import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import { positionLifetime } from '../shared/rules/name.ts'
+import { isLeaseMissing } from './failure.ts'
 import type { Gateway } from './gateway.ts'
+import type { Grants } from './grants.ts'
 import { SWEEP } from './guarantees.ts'
 import type { Keys } from './keys.ts'
-import { type Leases, orMissing } from './leases.ts'
-import type { KeyValue } from './messages.ts'
-import { isTurn, Queue, type Waiter } from './queue.ts'
-import { holderOf, idOf, roundTripAt } from './record.ts'
-import { granted, type KeepAlive, type Requests, termOf } from './requests.ts'
-import { situation, situationOf, take } from './txn.ts'
+import type { Leases } from './leases.ts'
+import type { KeyValue, TxnAnswer } from './messages.ts'
+import { Queue, type Waiter } from './queue.ts'
+import { encodeWaiter, holderOf, idOf, isPassed, positionSeconds } from './record.ts'
+import type { Recovery } from './recovery.ts'
+import { type Requests, vanished } from './requests.ts'
+import { adopt, countAgain, join, situationOf } from './txn.ts'
+import { asAsker, decide, heldBy, type Refused, type View, viewOf } from './view.ts'
 
-/** Milliseconds after which a waiter without a watch asks again. */
+/** Milliseconds after which a claim asks again if nothing tells when. */
 const POLL = 1_000
+
+/** Behind more waiters, a new one asks again to keep its position, and not for the lapse of one of them. */
+const MOST_JUDGED = 10
+
+/** A claim that was withdrawn. */
+export const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 export interface WaitingOptions {
   readonly gateway: Gateway
   readonly keys: Keys
   readonly requests: Requests
   readonly leases: Leases
+  readonly grants: Grants
+  readonly recovery: Recovery
   readonly clock: Clock
 }
 
-/** Claims of this process that wait in a queue, until they take the name or lose their position. */
+/** Claims of this process that wait in a queue, until they hold or lose their position. */
 export class Waiting {
-  readonly #gateway: Gateway
-  readonly #keys: Keys
-  readonly #requests: Requests
-  readonly #leases: Leases
+  readonly #options: WaitingOptions
   readonly #clock: Clock
   /** By name, the queues in which a claim of this process waits. */
   readonly #queues = new Map<string, Queue>()
 
-  constructor({ gateway, keys, requests, leases, clock }: WaitingOptions) {
-    this.#gateway = gateway
-    this.#keys = keys
-    this.#requests = requests
-    this.#leases = leases
-    this.#clock = clock
+  constructor(options: WaitingOptions) {
+    this.#options = options
+    this.#clock = options.clock
   }
 
-  /** Does a claim of this process wait for the name? */
-  knows(name: string): boolean {
-    return this.#queues.has(name)
+  /** Is it likely that the claim must wait, because others of this process do, or by what a watch reported? */
+  isBusy({ name, limit = 1 }: Claim): boolean {
+    return this.#queues.get(name)?.isBusy(limit) === true
   }
 
-  /** The claim holds or was withdrawn. */
-  leave(name: string, id: string): void {
-    this.#queues.get(name)?.leave(id)
+  /** The claim was withdrawn. Returns what is known of its position. */
+  leave(name: string, id: string): Waiter | undefined {
+    return this.#queues.get(name)?.leave(id)
   }
 
   watch(name: string, id: string, wake: Wake, signal: AbortSignal): Promise<void> {
@@ -59,141 +65,149 @@ export class Waiting {
     this.#queues.clear()
   }
 
-  /** The claim is in the queue now. `undefined`: it has lost its position already. */
-  async join(
-    claim: Claim,
-    known: Pick<Waiter, 'lease' | 'revision' | 'beat' | 'beatAt'>,
-    { held, ahead }: { held: KeyValue | undefined; ahead: number },
-    signal: AbortSignal,
-  ): Promise<Grant | Busy | undefined> {
-    signal.throwIfAborted() // nobody would take it out of the queue again
-    const queue = this.#queue(claim.name)
-    const now = this.#clock.now()
-    const waiter: Waiter = { ...known, ahead, roundTrips: 0, freeSince: held ? undefined : now, askedAt: now }
-    queue.join(claim.id, waiter)
-    return isTurn(waiter, now) ? this.#take(claim, waiter, signal) : this.busy(claim, held, ahead, waiter, queue)
+  /** Joins the queue. `undefined`: the claim has lost its position already. */
+  async join(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
+    const { keys, gateway, recovery } = this.#options
+    const { name, id, ttl } = claim
+    const queue = this.#queue(name)
+    const limit = requestLimit(ttl)
+    const { lease, answer, whole } = await this.#sendJoin(claim, queue, signal)
+    const waiter = { lease, ttl, askedAt: this.#clock.now(), mayHold: false }
+    if (answer.succeeded) {
+      signal.throwIfAborted() // nobody would take it out of the queue again
+      const { header, responses = [] } = answer
+      const [, holders = {}, waiters = {}] = responses.map(({ response_range }) => response_range)
+      const joined = { ...waiter, revision: header.revision }
+      const kvs = [...(holders.kvs ?? []), ...(waiters.kvs ?? [])]
+      queue.join(id, joined, whole ? { header, kvs } : undefined)
+      const ahead = Number(waiters.count ?? 1) - 1
+      const own = newPlace(keys.place(name, id), header.revision, encodeWaiter(claim, gateway.roundTrip))
+      const others = whole || ahead === 0 || ahead > MOST_JUDGED ? [] : queue.known.before(id)
+      const read = viewOf(holders, whole ? waiters : { kvs: [...others, own] }, header.revision)
+      const view = { ...read, changed: queue.known.changedIn(read, id) }
+      const isComplete = whole || ahead === 0 || (others.length === ahead && Number.isFinite(view.changed))
+      if (isComplete) return this.#proceed(claim, joined, queue, view, signal)
+      // If it is next, that is found out when the watch has reported all.
+      const decision = decide(asAsker(claim), view, this.#clock.now())
+      const retryAfter = decision.held ? positionLifetime(ttl) / 3 : decision.retryAfter
+      return this.#busy(claim, view, { held: false, retryAfter, ahead: ahead - queue.known.passed }, queue)
+    }
+    const { isGone, place, view } = situationOf(answer)
+    if (isGone) return refused
+    const held = heldBy(id, view)
+    if (held) return recovery.recover(claim)
+    // It is in the queue already, by a request whose answer was lost or through another store. Others may be behind it.
+    if (!place) throw vanished()
+    if (place.lease !== lease) await gateway.txn(adopt(place.key, place.create_revision, lease), limit)
+    signal.throwIfAborted()
+    const joined = { ...waiter, revision: place.create_revision }
+    queue.join(id, joined)
+    return this.#ask(claim, joined, queue, signal)
   }
 
   /** `undefined`: the claim does not wait here, or no longer. */
   async askAgain(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
-    const waiter = this.#queues.get(claim.name)?.waiters.get(claim.id)
-    return waiter && this.#take(claim, waiter, signal)
+    const queue = this.#queues.get(claim.name)
+    const waiter = queue?.waiters.get(claim.id)
+    return queue && waiter && this.#ask(claim, waiter, queue, signal)
   }
 
-  async #take(claim: Claim, waiter: Waiter, signal: AbortSignal): Promise<Grant | Busy | undefined> {
-    const { name, id, ttl } = claim
-    const queue = this.#queue(name)
-    const limit = requestLimit(ttl)
-    const { lease, revision } = waiter
-    const asked = this.#clock.now()
-    waiter.askedAt = asked
-    const view = queue.view(id, revision)
-    if (view) Object.assign(waiter, { ahead: view.ahead, roundTrips: view.roundTrips })
-    if (view && !view.held) waiter.freeSince = Math.min(waiter.freeSince ?? view.freeSince, view.freeSince)
-    const isWoken = view !== undefined && !view.held && isTurn(waiter, asked)
-    let beating = isWoken ? this.#keepForTake(waiter, limit) : this.#keepAll(queue, waiter, limit)
-    beating.catch(() => {}) // awaited below
-    if (!isWoken) {
-      const state = await this.#look(claim, waiter, queue)
-      if (typeof state === 'object' && (await beating).ttl > 0) return state
+  /** The answer for a claim that does not queue, and does not get the name. */
+  busy(claim: Claim, view: View, refusal: Refused): Promise<Busy> {
+    return this.#busy(claim, view, refusal)
+  }
+
+  async #sendJoin(
+    claim: Claim,
+    queue: Queue,
+    signal: AbortSignal,
+  ): Promise<{ lease: string; answer: TxnAnswer; whole: boolean }> {
+    const { gateway, keys } = this.#options
+    for (let isFirst = true; ; isFirst = false) {
+      const lease = await queue.leases.take(positionSeconds(claim.ttl))
       signal.throwIfAborted()
-      beating = this.#keepForTake(waiter, limit)
-      beating.catch(() => {})
+      const whole = !queue.isReady
+      try {
+        const txn = join(keys, claim, lease, gateway.roundTrip, whole)
+        return { lease, answer: await gateway.txn(txn, requestLimit(claim.ttl)), whole }
+      } catch (error) {
+        if (!isLeaseMissing(error)) throw error
+        queue.leases.forget(lease)
+        if (!isFirst) throw error
+      }
     }
-    waiter.mayHold = true
-    const taking = this.#gateway.txn(take(this.#keys, claim, lease, revision), limit)
-    const [, answer] = await Promise.all([beating, taking.catch(orMissing)])
-    waiter.mayHold = false
-    const { beat, beatAt } = waiter
-    if (answer?.succeeded) {
-      queue.leave(id)
-      // Another claim may have sent the keepalive long before this request.
-      const age = beat.ttl > 0 ? Math.max(asked - beatAt, 0) : 0
-      return granted(answer.header.revision, { ...beat, ttl: Math.floor(beat.ttl - age) }, termOf(answer.header))
+  }
+
+  async #ask(claim: Claim, waiter: Waiter, queue: Queue, signal: AbortSignal): Promise<Grant | Busy | undefined> {
+    const { id, ttl } = claim
+    waiter.askedAt = this.#clock.now()
+    if (waiter.mayHold) {
+      const held = await this.#options.recovery.settle(claim)
+      if (held) queue.leave(id)
+      if (held) return held
+      waiter.mayHold = false
     }
-    const state = beat.ttl > 0 ? await this.#look(claim, waiter, queue) : 'gone'
-    if (typeof state === 'object') return state
-    // Another claim held the name for a moment. This one is still the next.
-    if (state === 'turn') return this.busy(claim, undefined, waiter.ahead, waiter, queue)
-    // Its position lapsed, it was withdrawn, or it holds through a request whose answer was lost.
+    let view = queue.view(id, waiter.revision)
+    if (view && !decide(asAsker(claim), view, this.#clock.now()).held)
+      view = (await queue.agrees(requestLimit(ttl))) ? queue.view(id, waiter.revision) : undefined
+    return this.#proceed(claim, waiter, queue, view ?? (await this.#read(claim, queue)), signal)
+  }
+
+  /** The waiter takes the name if the rules grant it, else it waits. `undefined`: it has no position, or holds. */
+  async #proceed(
+    claim: Claim,
+    waiter: Waiter,
+    queue: Queue,
+    first: View,
+    signal: AbortSignal,
+  ): Promise<Grant | Busy | undefined> {
+    const { id } = claim
+    for (let view = first; ; view = await this.#read(claim, queue)) {
+      const place = view.waiters.find(found => idOf(found) === id)
+      if (place?.create_revision !== waiter.revision) break
+      const decision = decide(asAsker(claim), view, this.#clock.now())
+      if (!decision.held) {
+        if (isPassed(place)) await this.#options.gateway.txn(countAgain(place), requestLimit(claim.ttl))
+        return this.#busy(claim, view, decision, queue)
+      }
+      signal.throwIfAborted()
+      waiter.mayHold = true
+      const answer = await this.#options.grants.take(claim, decision, view, waiter.revision, signal)
+      waiter.mayHold = false
+      if (answer && 'held' in answer) {
+        queue.leave(id)
+        return answer
+      }
+      if (!answer) break // an earlier copy of the request may have acquired the name
+    }
     queue.leave(id)
     signal.throwIfAborted()
     return undefined
   }
 
-  /** A claim that is about to hold, and was kept alive just now, skips the keepalive: its renewals start soon enough. */
-  async #keepForTake(waiter: Waiter, limit: number): Promise<KeepAlive> {
-    const { beat, beatAt } = waiter
-    if (this.#clock.now() - beatAt < beat.ttl / 10) return beat
-    waiter.beating ??= this.#keepPlace(waiter, limit)
-    return waiter.beating
+  async #read({ name, ttl }: Claim, queue: Queue): Promise<View> {
+    const { gateway, keys } = this.#options
+    const { header, kvs = [] } = await gateway.range(keys.all(name), requestLimit(ttl))
+    const isHeld = ({ key }: KeyValue): boolean => keys.parse(key).isHeld
+    const [holders, waiters] = [kvs.filter(isHeld), kvs.filter(found => !isHeld(found))]
+    const view = viewOf({ kvs: holders }, { kvs: waiters }, header.revision)
+    return { ...view, changed: queue.known.changedIn(view) }
   }
 
-  /** Keeps the lease of a waiter alive, and those of all that still ask, if that was not done a short time ago. */
-  async #keepAll(queue: Queue, waiter: Waiter, limit: number): Promise<KeepAlive> {
-    const { askedAt: now, beat, beatAt } = waiter
-    if (now - beatAt < beat.ttl / 4) return beat
-    waiter.beating ??= this.#keepPlace(waiter, limit)
-    for (const each of queue.waiters.values()) {
-      if (each.beating || now - each.beatAt < each.beat.ttl / 10 || now - each.askedAt > each.beat.ttl / 2) continue
-      each.beating = this.#keepPlace(each, limit)
-      each.beating.catch(() => {}) // it asks, and finds out why
-    }
-    return waiter.beating
-  }
-
-  async #keepPlace(waiter: Waiter, limit: number): Promise<KeepAlive> {
-    const now = this.#clock.now()
-    try {
-      waiter.beat = await this.#requests.keepAlive(waiter.lease, limit)
-      waiter.beatAt = now
-      return waiter.beat
-    } finally {
-      waiter.beating = undefined
-    }
-  }
-
-  /** Reads the state of a waiter, since the watch may lag: it must wait, it may take the name, or its position is gone. */
-  async #look(claim: Claim, waiter: Waiter, queue: Queue): Promise<Busy | 'turn' | 'gone'> {
-    const { name, id, ttl } = claim
-    const limit = requestLimit(ttl)
-    const agrees = !waiter.mayHold && (await queue.agrees(() => this.#requests.survey(name, limit)))
-    const view = agrees ? queue.view(id, waiter.revision) : undefined
-    let held = view?.held
-    if (view) Object.assign(waiter, { ahead: view.ahead, roundTrips: view.roundTrips })
-    else {
-      const read = { success: situation(this.#keys, claim, waiter.revision) }
-      const found = situationOf(await this.#gateway.txn(read, limit), true)
-      if (found.isGone || found.place?.create_revision !== waiter.revision) return 'gone'
-      waiter.ahead = found.waiting
-      waiter.roundTrips = roundTrips(found.first.map(each => ({ roundTrip: roundTripAt(each) })))
-      held = found.held
-    }
-    if (held && idOf(held) === id) return 'gone'
-    const now = this.#clock.now()
-    waiter.freeSince = held ? undefined : (waiter.freeSince ?? now)
-    return isTurn(waiter, now) ? 'turn' : this.busy(claim, held, waiter.ahead, waiter, queue)
-  }
-
-  /** The answer for a claim that does not get the name. `waiter` and `queue`: if it is in the queue. */
-  async busy(
-    { name, ttl, queue: mayJoin }: Claim,
-    held: KeyValue | undefined,
-    ahead: number,
-    waiter?: Waiter,
-    queue?: Queue,
-  ): Promise<Busy> {
-    const remaining = held ? await this.#leases.remaining(held.lease ?? '0') : 0
-    const now = this.#clock.now()
-    const freeAt = held ? now + Math.max(remaining, SWEEP) : (waiter?.freeSince ?? now)
-    const turn = askAgainAfter(now, freeAt + (waiter?.roundTrips ?? 0), ahead, waiter?.beat.ttl ?? ttl, mayJoin)
-    // A third of the time that its position lasts, counted from when it was last renewed.
-    const lapse = waiter ? Math.max(waiter.beatAt + waiter.beat.ttl / 3 - now, 1) : turn
+  /** `queue`: if the claim is in the queue. */
+  async #busy({ name }: Claim, { holders }: View, refusal: Refused, queue?: Queue): Promise<Busy> {
+    const [held] = holders
+    const remaining = held ? await this.#options.leases.remaining(held.lease ?? '0') : 0
+    const delays = [refusal.retryAfter]
+    if (held) delays.push(Math.max(remaining, SWEEP))
+    // Other holders may end sooner, and positions lapse. Nothing wakes a claim that does not queue.
+    if (queue ? !queue.isReady : holders.length !== 1 || refusal.ahead > 0) delays.push(POLL)
     return {
       held: false,
-      retryAfter: Math.min(turn, lapse, queue && !queue.isReady ? POLL : turn),
-      ahead,
+      retryAfter: Math.min(...delays),
+      ahead: refusal.ahead,
       listens: queue?.isReady,
+      kept: queue?.isReady,
       holder: held && holderOf(name, held, Math.max(remaining, 1)),
     }
   }
@@ -201,12 +215,17 @@ export class Waiting {
   #queue(name: string): Queue {
     let queue = this.#queues.get(name)
     if (!queue) {
-      const made = new Queue(this.#gateway, this.#keys, name, this.#clock, () => {
+      const onEnd = (): void => {
         if (this.#queues.get(name) === made) this.#queues.delete(name)
-      })
+      }
+      const made = new Queue(name, { ...this.#options, onEnd })
       queue = made
       this.#queues.set(name, made)
     }
     return queue
   }
+}
+
+function newPlace(key: string, revision: string, value: string): KeyValue {
+  return { key, value, create_revision: revision, mod_revision: revision }
 }

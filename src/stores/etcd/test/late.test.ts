@@ -3,10 +3,10 @@ import { describe, expect, test, vi } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
 import { Requests } from '../requests.ts'
 import { leaseOf, name, other, relay, server, store } from './relayed.ts'
-import { base64, claimOf, failureOf, hold, look, read, signal } from './support.ts'
+import { base64, claimOf, failureOf, hold, look, read, readHeld, signal } from './support.ts'
 
 function isThere(held: string): Promise<boolean> {
-  return read(server, `holdfast\t${held}\theld`).then(({ kvs = [] }) => kvs.length > 0)
+  return readHeld(server, held).then(({ kvs = [] }) => kvs.length > 0)
 }
 
 describe('a stale request', () => {
@@ -205,7 +205,7 @@ test('a waiter that is served after its machine slept sends a keepalive first, b
   await woken.promise
   relay.requests.length = 0
   const now = Date.now
-  using _ = vi.spyOn(Date, 'now').mockImplementation(() => now() + 5_000)
+  using _ = vi.spyOn(Date, 'now').mockImplementation(() => now() + 3_000)
   expect(await store.acquire(waiter, signal)).toMatchObject({ held: true, ttl: 10_000 })
   expect(relay.requests.filter(each => each.includes('keepalive'))).toHaveLength(1)
   controller.abort()
@@ -241,7 +241,7 @@ describe('claims that share a transaction', () => {
     for (const passOne of passBusy) passOne()
     const pass = await held
     const text = relay.requests.findLast(each => each.split('request_txn').length > 10) ?? ''
-    const index = claims.findIndex(each => text.includes(base64(`holdfast\t${each.name}\theld`)))
+    const index = claims.findIndex(each => text.includes(base64(`holdfast\t${each.name}\theld\t${each.id}`)))
     const lost = claims[index] ?? claimOf('')
     await store.release(lost, signal)
     pass()
@@ -251,7 +251,7 @@ describe('claims that share a transaction', () => {
       if (claim === lost) expect(answer).toMatchObject({ reason: { code: 'OUTCOME_UNKNOWN' } })
       else if (claim.name === taken) expect(answer).toMatchObject({ value: { held: false } })
       else {
-        const [found] = (await read(server, `holdfast\t${claim.name}\theld`)).kvs ?? []
+        const [found] = (await readHeld(server, claim.name)).kvs ?? []
         const token = BigInt(found?.create_revision ?? 0)
         expect(answer).toMatchObject({ value: { held: true, token } })
       }

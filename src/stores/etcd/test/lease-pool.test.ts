@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
+import type { Claim } from '../../../contract/store.ts'
 import { leaseOf, name, other, relay, server, store } from './relayed.ts'
 import { base64, claimOf, hold, look, signal, storeOf } from './support.ts'
 
@@ -8,8 +9,8 @@ function asked(match: RegExp): number {
 }
 
 /** What granted the name arrives once more, as a network may have it. */
-async function repeatGrant(held: string): Promise<void> {
-  const key = base64(`holdfast\t${held}\theld`)
+async function repeatGrant({ name: held, id }: Claim): Promise<void> {
+  const key = base64(`holdfast\t${held}\theld\t${id}`)
   const text = relay.requests.find(each => each.includes(key) && each.includes('request_put'))
   const [path = '', body = ''] = text?.split(/ (.*)/s) ?? []
   await server.call(path.replace('/v3/', ''), JSON.parse(body))
@@ -44,7 +45,7 @@ test('a stale copy of a grant does nothing when another claim uses the lease', a
   await store.release(gone, signal)
   await hold(store, next)
   expect(await leaseOf(next.name)).toBe(lease)
-  await repeatGrant(gone.name)
+  await repeatGrant(gone)
   expect(await look(other, { name: gone.name })).toEqual([])
   expect(await store.renew(next, signal)).toBeDefined()
 })
@@ -62,7 +63,7 @@ test.each(['break', 'release'] as const)(
     const token = await hold(other, next)
     expect(await leaseOf(next.name)).toBe(lease)
     pass()
-    expect(await late).toBe(verb === 'break' ? undefined : 'released')
+    expect(await late).toBe(verb === 'break' ? undefined : 'gone')
     expect(await other.renew(next, signal)).toMatchObject({ token })
   },
 )

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Claim } from '../../../contract/store.ts'
 import { name, other, relay, server, store } from './relayed.ts'
-import { base64, claimOf, failureOf, hold, look, read, signal, storeOf } from './support.ts'
+import { base64, claimOf, failureOf, hold, look, read, readHeld, signal, storeOf } from './support.ts'
 
 async function noteOf(held: string): Promise<string | undefined> {
   return (await look(other, { name: held }))[0]?.note
@@ -14,7 +14,7 @@ interface Key {
 }
 
 async function keyOf(held: string): Promise<Key | undefined> {
-  const { kvs: [found] = [] } = await read(server, `holdfast\t${held}\theld`)
+  const { kvs: [found] = [] } = await readHeld(server, held)
   return found && { lease: found.lease, create_revision: found.create_revision }
 }
 
@@ -153,8 +153,8 @@ test('a note wakes no waiter, and the release after it does', async () => {
 
 test('fields of another version next to the note are kept', async () => {
   const claim = claimOf(name())
-  const value = { format: 1, id: claim.id, owner: 'newer version', note: 'old', ttl: 10_000, more: ['x'] }
-  const key = `holdfast\t${claim.name}\theld`
+  const value = { format: 2, id: claim.id, owner: 'newer version', note: 'old', ttl: 10_000, more: ['x'] }
+  const key = `holdfast\t${claim.name}\theld\t${claim.id}`
   await server.call('kv/put', { key: base64(key), value: base64(JSON.stringify(value)) })
   expect(await store.annotate({ ...claim, note: 'new' }, signal)).toBe(true)
   const { kvs: [found] = [] } = await read(server, key)

@@ -142,7 +142,9 @@ test('a handoff among many waiters costs few requests, and the other waiters wri
   expect(relay.requests.filter(request => request.includes('/watch')).length).toBeLessThan(3)
   const takes = relay.requests.filter(request => request.includes('request_delete_range'))
   expect(takes.length).toBeGreaterThanOrEqual(200)
-  expect(takes.filter(request => request.includes('range_end'))).toEqual([]) // etcd would read the whole line for each
+  const queue = `"${base64(`holdfast\t${holder.name}\tline\t`)}"`
+  const compares = takes.map(request => request.slice(0, request.indexOf('"success"')))
+  expect(compares.filter(compare => compare.includes(queue))).toEqual([]) // etcd would read the whole queue for each
   expect(await look(other, { name: holder.name })).toEqual([])
 }, 60_000)
 
@@ -153,7 +155,7 @@ test('a waiter that gave up while it joined is not tracked', async () => {
   const waiter = claimOf(holder.name, { queue: true })
   const controller = new AbortController()
   relay.onAnswer = (request, answer) => {
-    if (request.includes('NOT_EQUAL')) controller.abort(new Error('enough'))
+    if (request.includes(base64(`holdfast\t${holder.name}\tline\t${waiter.id}`))) controller.abort(new Error('enough'))
     return answer
   }
   await expect(store.acquire(waiter, controller.signal)).rejects.toThrow('enough')
@@ -185,8 +187,12 @@ test('a page of the listing ends between two names, however long their queues ar
   const waiters = holders.flatMap(({ name: each }) =>
     Array.from({ length: 40 }, (_, index) => claimOf(each, { queue: true, ttl: 60_000, owner: String(index) })),
   )
-  for (let index = 0; index < 40; index += 1)
-    await Promise.all(holders.map((_, k) => other.acquire(waiters[40 * k + index] as Claim, signal)))
+  const controller = new AbortController()
+  for (let index = 0; index < 40; index += 1) {
+    const some = holders.map((_, k) => waiters[40 * k + index] as Claim)
+    await Promise.all(some.map(claim => other.acquire(claim, signal)))
+    await Promise.all(some.map(claim => other.watch?.(claim, () => {}, controller.signal))) // keeps its position
+  }
   const records = await look(other, { prefix: `${a}/` })
   expect(records).toHaveLength(30 * 41)
   const expected = holders
@@ -194,6 +200,7 @@ test('a page of the listing ends between two names, however long their queues ar
     .sort()
     .flatMap(each => [[each, 'test', undefined], ...Array.from({ length: 40 }, (_, k) => [each, String(k), k])])
   expect(records.map(record => [record.name, record.owner, record.position])).toEqual(expected)
+  controller.abort()
 }, 60_000)
 
 test('a later waiter in another process sends no request when the name goes to an earlier one', async () => {
@@ -281,18 +288,37 @@ test('no waiter starves while a name is handed over continuously', async () => {
   await Promise.all(all.map(locks => locks.close()))
 }, 60_000)
 
-test('of many claims, some join the queue before the others send anything', async () => {
+test('the waiters of a process share a lease for their positions, and keep them by one keepalive', async () => {
   await using store = storeOf([relay])
   const holder = claimOf(name(), { ttl: 60_000 })
   await hold(other, holder)
+  const waiting = Array.from({ length: 50 }, () => createLocks(store, { ttl: 60_000 }).acquire(holder.name))
+  await until('all wait', async () => (await look(other, { name: holder.name })).length === 51)
+  const { kvs = [] } = await server.call<{ kvs?: { lease: string }[] }>('kv/range', {
+    key: base64(`holdfast\t${holder.name}\tline\t`),
+    range_end: base64(`holdfast\t${holder.name}\tline\n`),
+  })
+  expect(new Set(kvs.map(({ lease }) => lease)).size).toBe(1)
   relay.requests.length = 0
-  const claims = Array.from({ length: 200 }, () => claimOf(holder.name, { ttl: 60_000, queue: true }))
-  const answers = await Promise.all(claims.map(claim => store.acquire(claim, signal)))
-  expect(answers.filter(answer => answer.held)).toEqual([])
-  const isGrant = (request: string): boolean => request.includes('lease/grant')
-  const firstJoin = relay.requests.findIndex(request => request.includes('kv/txn') && request.includes('request_put'))
-  expect(relay.requests.slice(0, firstJoin).filter(isGrant).length).toBeLessThan(40)
-  expect(relay.requests.filter(isGrant).length).toBeGreaterThanOrEqual(200)
+  const kept = (): string[] => relay.requests.filter(request => request.includes('lease/keepalive'))
+  await until('they are kept', () => kept().length > 0)
+  expect(kept()).toHaveLength(1)
+  expect(kept()[0]?.match(/"ID"/g)).toHaveLength(2) // that lease, and the one for the next grant
+  await other.release(holder, signal)
+  await Promise.all(waiting.map(async each => (await each).release()))
+})
+
+test('a waiter that stopped asking loses its position although others of its process go on', async () => {
+  await using store = storeOf([server])
+  const holder = claimOf(name(), { ttl: 60_000 })
+  await hold(other, holder)
+  const [silent, alive] = [claimOf(holder.name, { queue: true }), claimOf(holder.name, { queue: true })]
+  await store.acquire(silent, signal)
+  await store.acquire(alive, signal)
+  const watch = await watched(store, alive)
+  await until('it lapses', async () => (await look(other, { name: holder.name })).length === 2, { limit: 10_000 })
+  expect(await store.acquire(alive, signal)).toMatchObject({ held: false, ahead: 0 })
+  watch.stop()
 })
 
 test('a claim that is aborted before it may join sends nothing, and the next one joins', async () => {
@@ -311,36 +337,4 @@ test('a claim that is aborted before it may join sends nothing, and the next one
   expect(await first).toMatchObject({ held: false })
   expect(await last).toMatchObject({ held: false })
   expect(await look(other, { name: holder.name })).toHaveLength(3)
-})
-
-test('a grant counts the age of a keepalive that another waiter of the process sent', async () => {
-  await using store = storeOf([relay])
-  const holder = claimOf(name(), { ttl: 60_000 })
-  await hold(other, holder)
-  const claim = { queue: true, ttl: 6_000 }
-  const [first, second] = [claimOf(holder.name, claim), claimOf(holder.name, claim)]
-  for (const each of [first, second]) await store.acquire(each, signal)
-  const watch = await watched(store, first)
-  await sleep(claim.ttl / 4 + 100) // then the second keeps both positions
-  const { promise: passed, resolve: pass } = Promise.withResolvers<void>()
-  let renewedAt = 0
-  relay.onAnswer = async (request, answer) => {
-    if (!request.includes('lease/keepalive')) return answer
-    renewedAt = performance.now()
-    await passed
-    return answer
-  }
-  const asking = store.acquire(second, signal)
-  await until('the server has renewed both', () => renewedAt > 0)
-  await other.release(holder, signal)
-  await until('the first is woken', () => watch.wakes > 0)
-  await sleep(300)
-  const sent = performance.now()
-  const taking = store.acquire(first, signal)
-  await until('it takes the name', () => relay.requests.at(-1)?.includes('request_delete_range') === true)
-  pass()
-  const grant = await taking
-  await asking
-  expect(grant.held && sent + grant.ttl).toBeLessThan(renewedAt + claim.ttl)
-  watch.stop()
 })

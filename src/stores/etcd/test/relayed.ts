@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
 import type { Store } from '../../../contract/store.ts'
 import { type HttpRelay, startRelay } from './relay.ts'
-import { read, storeOf } from './support.ts'
+import { readHeld, storeOf } from './support.ts'
 
 export let server: EtcdServer
 export let relay: HttpRelay
@@ -30,5 +30,5 @@ export const name = (): string => `name ${count++}`
 
 /** The lease of the key by which a name is held. */
 export async function leaseOf(held: string): Promise<string | undefined> {
-  return (await read(server, `holdfast\t${held}\theld`)).kvs?.[0]?.lease
+  return (await readHeld(server, held)).kvs?.[0]?.lease
 }

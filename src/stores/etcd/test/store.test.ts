@@ -45,12 +45,12 @@ describe('the data in etcd', () => {
   test('the token is the create revision of the key, which ends with its lease', async () => {
     const claim = claimOf(name(), { owner: 'me', note: 'why' })
     const token = await hold(store, claim)
-    const key = `holdfast\t${claim.name}\theld`
+    const key = `holdfast\t${claim.name}\theld\t${claim.id}`
     const [found] = (await read(server, key)).kvs ?? []
     expect(found?.create_revision).toBe(token.toString())
     const { id } = claim
     expect(JSON.parse(Buffer.from(found?.value ?? '', 'base64').toString())).toEqual({
-      format: 1,
+      format: 2,
       id,
       owner: 'me',
       note: 'why',
@@ -104,8 +104,8 @@ describe('the data in etcd', () => {
 
   test('another format is refused, and not changed', async () => {
     const claim = claimOf(name())
-    const key = `holdfast\t${claim.name}\theld`
-    await server.call('kv/put', { key: base64(key), value: base64('{"format":2,"id":"x"}') })
+    const key = `holdfast\t${claim.name}\theld\t${claim.id}`
+    await server.call('kv/put', { key: base64(key), value: base64('{"format":1,"id":"x"}') })
     for (const verb of ['acquire', 'renew', 'annotate', 'release'] as const)
       expect(await failureOf(store[verb](claim, signal))).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
     expect((await read(server, key)).kvs).toHaveLength(1)
@@ -182,7 +182,7 @@ describe('requests whose answers are lost', () => {
     const holder = claimOf(name())
     await hold(other, holder)
     const [first, second] = [claimOf(holder.name, { queue: true }), claimOf(holder.name, { queue: true })]
-    const cut = proxy.cutAfterRequest('NOT_EQUAL') // the request that joins the queue
+    const cut = proxy.cutAfterRequest(base64(`holdfast\t${holder.name}\tline\t${first.id}`)) // the request that joins the queue
     await failureOf(store.acquire(first, signal))
     await cut
     expect(await other.acquire(second, signal)).toMatchObject({ held: false, ahead: 1 })
@@ -218,7 +218,7 @@ describe('changes by other programs', () => {
   test('a key that was deleted by hand is noticed at the next renewal', async () => {
     const claim = claimOf(name())
     await hold(store, claim)
-    await server.call('kv/deleterange', { key: base64(`holdfast\t${claim.name}\theld`) })
+    await server.call('kv/deleterange', { key: base64(`holdfast\t${claim.name}\theld\t${claim.id}`) })
     expect(await store.renew(claim, signal)).toBeUndefined()
   })
 
@@ -240,15 +240,15 @@ describe('changes by other programs', () => {
     await store.renew({ ...claim, ttl: 30_000 }, signal)
     expect(await other.break(claim.name, { by: 'test' }, signal)).toBeGreaterThan(token)
     expect(await store.renew({ ...claim, ttl: 30_000 }, signal)).toBeUndefined()
-    await server.call('kv/put', { key: base64(`holdfast\t${claim.name}\theld`), value: base64('by hand') })
+    await server.call('kv/put', { key: base64(`holdfast\t${claim.name}\theld\tx`), value: base64('by hand') })
     expect(await other.break(claim.name, { by: 'test' }, signal)).toBeDefined()
     expect(await look(other, { name: claim.name })).toEqual([])
   })
 
   test('a key without a lease does not cause constant requests', async () => {
     const claim = claimOf(name(), { queue: true })
-    const value = base64(JSON.stringify({ format: 1, id: 'x', owner: 'by hand', note: '', ttl: 1 }))
-    await server.call('kv/put', { key: base64(`holdfast\t${claim.name}\theld`), value })
+    const value = base64(JSON.stringify({ format: 2, id: 'x', owner: 'by hand', note: '', ttl: 1 }))
+    await server.call('kv/put', { key: base64(`holdfast\t${claim.name}\theld\tx`), value })
     const answer = await store.acquire(claim, signal)
     expect(answer).toMatchObject({ held: false, ahead: 0, holder: { owner: 'by hand' } })
     if (!answer.held) expect(answer.retryAfter).toBeGreaterThan(400)

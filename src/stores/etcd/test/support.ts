@@ -22,3 +22,9 @@ interface Found {
 export function read(server: EtcdServer, key: string): Promise<Found> {
   return server.call('kv/range', { key: base64(key) })
 }
+
+/** The keys by which claims hold a name. */
+export function readHeld(server: EtcdServer, name: string): Promise<Found> {
+  const [key, range_end] = [`holdfast\t${name}\theld\t`, `holdfast\t${name}\theld\n`].map(base64)
+  return server.call('kv/range', { key, range_end })
+}

@@ -8,13 +8,28 @@ import { type Keys, secondsOf } from './keys.ts'
 import type { PooledLease } from './lease-pool.ts'
 import { type Leases, orMissing } from './leases.ts'
 import { granted, type Requests, termOf, vanished } from './requests.ts'
-import { leave, leftAt, madeAt } from './txn.ts'
+import {
+  isOwn,
+  leave,
+  leftAt,
+  madeAt,
+  type Outcome,
+  outcomeOf,
+  type Situation,
+  situationOf,
+  take,
+  takeIfUnused,
+} from './txn.ts'
+import type { Granted, View } from './view.ts'
 
 /** A lease that was kept alive within this share of its ttl needs no keepalive: the renewals of the claim start soon enough. */
 const FRESH = 1 / 10
 
-/** Acquires free names with pooled leases. Acquire and release are then one write each, which many claims share. */
-export class Uncontended {
+type Lent = Pick<PooledLease, 'lease' | 'mark'>
+
+/** Grants names with pooled leases. Acquire and release of an unused name are one write each, which many claims share. */
+export class Grants {
+  readonly #gateway: Gateway
   readonly #keys: Keys
   readonly #requests: Requests
   readonly #leases: Leases
@@ -25,36 +40,61 @@ export class Uncontended {
   readonly #taken = new Set<string>()
 
   constructor(gateway: Gateway, keys: Keys, requests: Requests, leases: Leases, clock: Clock) {
+    this.#gateway = gateway
     this.#keys = keys
     this.#requests = requests
     this.#leases = leases
     this.#clock = clock
-    this.#freeNames = new FreeNames(gateway, keys)
+    this.#freeNames = new FreeNames(gateway)
     this.#releases = new BatchedTransactions(gateway)
   }
 
   /**
-   * `undefined`: the name is not free, has waiters, is being acquired just now, or the claim was withdrawn. If an earlier
-   * copy of the request may have been carried out, the loan is not over, and its caller settles that.
+   * Acquires a name without holders and waiters. `undefined`: it has some, is being acquired just now, or the claim was
+   * withdrawn. If an earlier copy of the request may have been carried out, the loan is not over, and its caller settles that.
+   * For a claim that may hold beside others, what was read instead.
    */
-  async take(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
-    const { name, queue } = claim
-    // Of many simultaneous claims for one name, only the first needs a lease.
-    if (!queue) return this.#take(claim, signal)
+  async takeUnused(claim: Claim, signal: AbortSignal): Promise<Grant | Situation | undefined> {
+    const { name, limit = 1, units = 1 } = claim
+    const slots = Array.from({ length: units }, (_, slot) => slot)
+    const taking = (): Promise<Grant | Situation | undefined> =>
+      this.#take(
+        claim,
+        slots,
+        lent => this.#freeNames.take(takeIfUnused(this.#keys, claim, lent), claim, signal),
+        signal,
+      )
+    // Of many simultaneous claims that hold alone, only the first needs a lease.
+    if (!claim.queue || limit > 1) return taking()
     if (this.#taken.has(name)) return undefined
     this.#taken.add(name)
     try {
-      return await this.#take(claim, signal)
+      return await taking()
     } finally {
       this.#taken.delete(name)
     }
   }
 
-  /** Releases what the claim holds by `take`. False if this is unknown here, or if the lease must be revoked. */
+  /** Acquires what was decided for a `view`, from the queue if the claim has a `place` there. As `takeUnused`. */
+  take(
+    claim: Claim,
+    decision: Granted,
+    { revision }: Pick<View, 'revision'>,
+    place: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Grant | Situation | undefined> {
+    const attempt = async (lent: Lent): Promise<Outcome> => {
+      const txn = take(this.#keys, claim, lent, decision, revision, place)
+      return outcomeOf(await this.#gateway.txn(txn, requestLimit(claim.ttl)))
+    }
+    return this.#take(claim, decision.slots, attempt, signal)
+  }
+
+  /** Releases what the claim holds by a pooled lease. False if this is unknown here, or if the lease must be revoked. */
   async leave({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
     const { lease = '', seconds = 0, loan } = this.#leases.known(id) ?? {}
     if (!loan || loan.isOver || loan.revision === undefined) return false
-    const key = this.#keys.held(name)
+    const key = this.#keys.held(name, id)
     const exit = leave(this.#keys, madeAt(key, loan.revision), { key, lease, left: id })
     const outcome = await this.#releases.put(exit, LONGEST_REQUEST, signal).catch(error => {
       if (isFull(error)) return 'full'
@@ -67,10 +107,15 @@ export class Uncontended {
     const mark = outcome && leftAt(outcome, id)
     if (mark !== undefined) this.#leases.giveBack(id, seconds, loan, mark)
     else this.#leases.evict(id, loan)
-    return mark !== undefined
+    return outcome !== undefined && mark !== undefined && isOwn(outcome)
   }
 
-  async #take(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+  async #take(
+    claim: Claim,
+    slots: readonly number[],
+    attempt: (lent: Lent) => Promise<Outcome | undefined>,
+    signal: AbortSignal,
+  ): Promise<Grant | Situation | undefined> {
     const { id, ttl } = claim
     const seconds = secondsOf(ttl)
     const asked = this.#clock.now()
@@ -82,7 +127,7 @@ export class Uncontended {
       const beating = this.#keepAlive(pooled, requestLimit(ttl))
       beating.catch(() => {}) // awaited below
       try {
-        const outcome = await this.#freeNames.take(claim, pooled, signal)
+        const outcome = await attempt(pooled)
         if (outcome?.succeeded) {
           if (loan.isOver) throw vanished() // by a release of the claim meanwhile
           const { revision } = outcome.header
@@ -90,13 +135,13 @@ export class Uncontended {
           const { beat, beatAt } = await beating
           loan.pooled = { ...pooled, beat, beatAt }
           const age = Math.max(asked - beatAt, 0)
-          return granted(revision, { ...beat, ttl: Math.floor(beat.ttl - age) }, termOf(outcome.header))
+          return granted(revision, { ...beat, ttl: Math.floor(beat.ttl - age) }, termOf(outcome.header), slots)
         }
         if (outcome?.isRepeated) return undefined
         const isAsItWas = !outcome || (outcome.found?.mod_revision ?? '0') === pooled.mark
         if (isAsItWas) this.#leases.giveBack(id, seconds, loan)
         else this.#leases.evict(id, loan) // it ended, or another store removed its key
-        if (isAsItWas || isNew) return undefined
+        if (isAsItWas || isNew) return outcome && outcome.responses.length > 1 ? situationOf(outcome) : undefined
       } catch (error) {
         // The lease expired, such as while the cluster hung. No release of the claim revoked it.
         if (isNew || loan.isOver || !isLeaseMissing(error)) throw error

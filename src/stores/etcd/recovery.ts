@@ -1,0 +1,69 @@
+import type { Claim, Grant } from '../../contract/store.ts'
+import { type Clock, requestLimit } from '../../contract/time.ts'
+import type { Changes } from './changes.ts'
+import { type Keys, secondsOf } from './keys.ts'
+import { type Leases, orMissing } from './leases.ts'
+import type { KeyValue } from './messages.ts'
+import { slotsOf } from './record.ts'
+import { granted, type Requests } from './requests.ts'
+
+export interface RecoveryOptions {
+  readonly keys: Keys
+  readonly requests: Requests
+  readonly leases: Leases
+  readonly changes: Changes
+  readonly clock: Clock
+}
+
+/** Grants that claims may have without knowing. */
+export class Recovery {
+  readonly #keys: Keys
+  readonly #requests: Requests
+  readonly #leases: Leases
+  readonly #changes: Changes
+  readonly #clock: Clock
+
+  constructor({ keys, requests, leases, changes, clock }: RecoveryOptions) {
+    this.#keys = keys
+    this.#requests = requests
+    this.#leases = leases
+    this.#changes = changes
+    this.#clock = clock
+  }
+
+  /** Settles an unanswered request of the claim on a pooled lease: it was granted, or it can never be. */
+  async settle(claim: Claim): Promise<Grant | undefined> {
+    const known = this.#leases.known(claim.id)
+    if (!known?.loan) return undefined
+    let held = await this.recover(claim)
+    // A copy of the request may have been granted after the key was read.
+    if (!held && known.loan.revision !== undefined) held = await this.recover(claim)
+    if (held) return held
+    // It may still arrive, but has no effect once its lease is revoked.
+    known.loan.isOver = true
+    await this.#leases.revoke(known.lease).catch(orMissing)
+    this.#leases.forget(claim.id)
+    return undefined
+  }
+
+  async recover(claim: Claim): Promise<Grant | undefined> {
+    const { name, id, ttl } = claim
+    const { found, term } = await this.#requests.look(this.#keys.held(name, id), requestLimit(ttl))
+    return found && this.#again(claim, found, term)
+  }
+
+  /** A holder asks again. That never shortens its lease. */
+  async #again(claim: Claim, found: KeyValue, confirmed: number): Promise<Grant> {
+    const { id, ttl } = claim
+    const { lease = '0', create_revision: revision } = found
+    const beatAt = this.#clock.now()
+    const beat = await this.#requests.keepAlive(lease, requestLimit(ttl))
+    if (beat.ttl < ttl && beat.ttl > 0) return this.#changes.ttl(claim, found)
+    const known = this.#leases.known(id)
+    if (known?.lease === lease && known.loan?.isOver === false) {
+      known.loan.pooled = { ...known.loan.pooled, beat, beatAt }
+      known.loan.revision = revision
+    } else this.#leases.know(id, { lease, seconds: secondsOf(beat.ttl) })
+    return granted(revision, beat, confirmed, slotsOf(found))
+  }
+}

@@ -1,6 +1,9 @@
 import type { Names } from './names.ts'
-import { INNER, LAST_TOKEN, MOST_LAPSED, ms, QUEUE, since } from './sql.ts'
+import { INNER, LAST_TOKEN, LONGEST_LOCK, MOST_LAPSED, ms, QUEUE, since } from './sql.ts'
 import { fits, IS_OLD, IS_PASSABLE, NEXT_CHANGE, readState } from './state.ts'
+
+/** Milliseconds that a claim of a larger limit waits for the grant of another, in turn. That lasts for a commit. */
+const LONGEST_WAIT = 20
 
 /** Milliseconds after which a claim asks again if something is locked. */
 const LOCKED = 10
@@ -58,6 +61,15 @@ begin
       end if;
       perform from ${lease} where name = _name for update skip locked;
       _isBlocked := not found;
+      if _isBlocked and _limit > 1 then
+        begin
+          perform set_config('lock_timeout', '${LONGEST_WAIT}', true);
+          perform from ${lease} where name = _name for update;
+          perform set_config('lock_timeout', '${LONGEST_LOCK}', true);
+          _isBlocked := false;
+        exception when lock_not_available then
+        end;
+      end if;
       exit when _isBlocked;
       _isLocked := true;
       continue when not ${IS_OLD};

@@ -13,11 +13,11 @@ import { review, wake } from './state.ts'
  *
  * - Each statement has its own snapshot: rows that one statement locked are read by the next.
  * - Taking or breaking a lease locks its row `for update`, which a guard (`for key share`) blocks. Renewing or releasing
- *   locks it `for no key update`, which a guard does not block. Neither waits: `skip locked`. Two exceptions: a request
- *   that inserts a row waits for another transaction that is inserting that name, and one that joins or leaves a queue for
- *   one that has locked the row of that waiter.
+ *   locks it `for no key update`, which a guard does not block. Neither waits: `skip locked`. Three exceptions: a request
+ *   that inserts a row waits for another transaction that is inserting that name, one that joins or leaves a queue for
+ *   one that has locked the row of that waiter, and one for a slot of a larger limit for 20 ms for the row of its name.
  * - A claim that loses writes nothing, so it costs neither WAL nor a disk sync.
- * - Time is read once, at the start: no later than anything that depends on it.
+ * - Time is read at the start, or once a lock was taken: no later than anything that depends on it.
  */
 export function schemaSql(names: Names): string {
   const { schema, lease, shared, line } = names

@@ -2,7 +2,9 @@
 
 export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
 
-const LOCK_TIMEOUT = 'lock_timeout = 1000'
+/** Milliseconds. */
+export const LONGEST_LOCK = 1_000
+const LOCK_TIMEOUT = `lock_timeout = ${LONGEST_LOCK}`
 
 /** With -10, a time in an answer would be wrong by minutes. */
 const EXACT = 'extra_float_digits = 1'

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
+import { until } from '../../../../lab/servers/until.ts'
 import { type Claim, type Grant, LARGEST_LIMIT, type Store } from '../../../contract/store.ts'
 import { acquire, claimOf, failureOf, look, queryAt, signal, storeAt, transaction } from './support.ts'
 
@@ -92,6 +93,16 @@ test('a renewal and a release of a permit do not wait for the row of the name', 
   expect(await storeOf(0).annotate({ ...one, note: 'new' }, signal)).toBe(true)
   expect(await storeOf(0).release(two, signal)).toBe('released')
   await locked.end()
+})
+
+test('a claim for a slot waits in turn for the row of its name, and is granted', async () => {
+  await acquire(storeOf(0), claimOf('in turn', { limit: 3 }))
+  const locked = await transaction(server, 'select from holdfast.lease where name = $1 for update', ['in turn'])
+  const asked = acquire(storeOf(1), claimOf('in turn', { limit: 3 }))
+  const waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%acquire_one%'"
+  await until('it waits', async () => (await server.query(waiting)).length > 0)
+  await locked.end()
+  expect(await asked).toMatchObject({ slots: [1] })
 })
 
 test('a permit that expired while its renewal is carried out is not granted to another', async () => {

@@ -91,9 +91,10 @@ class TestMarks implements KeptMarks {
     return turn
   }
 
-  #before({ resource, mark }: Presented): (Promise<unknown> | undefined)[] {
+  #before({ resource, mark }: Presented): Promise<unknown>[] {
     const slots = isAlone(mark) ? [resource] : slotsOf(resource, mark)
-    return [this.#alone.get(resource), ...slots.map(slot => this.#shared.get(slot))]
+    const all = [this.#alone.get(resource), ...slots.map(slot => this.#shared.get(slot))]
+    return all.filter(each => each !== undefined)
   }
 
   /**

@@ -9,7 +9,7 @@ import { Part, type PartsOf } from './part.ts'
 const LONGEST_TTL = 5_000
 
 /** The note of a gate whose holder waits for slots. A try need not ask for it again. */
-export const WAITS = 'waits for a slot'
+const WAITS = 'waits for a slot'
 
 /** Milliseconds for which a try asks again while the holder of the gate only passes. */
 const PATIENCE = 500
@@ -78,7 +78,7 @@ export class Gate {
 }
 
 /** The ttl of a gate, for slots of this ttl. */
-export function gateTtl({ store }: Core, ttl: number): number {
+function gateTtl({ store }: Core, ttl: number): number {
   return Math.max(Math.min(ttl, LONGEST_TTL), store.guarantees?.shortestTtl ?? 0)
 }
 

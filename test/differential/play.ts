@@ -74,7 +74,12 @@ class Player {
   }
 
   async take(step: Step): Promise<string | undefined> {
-    if (step.verb === 'wait') return void (await this.#rig.sleep(step.ms))
+    if (step.verb === 'wait') {
+      const began = this.#rig.now()
+      await this.#rig.sleep(step.ms)
+      this.#stalled(this.#rig.now() - began - step.ms)
+      return undefined
+    }
     if (step.verb === 'settle') return this.settle()
     if (step.verb === 'back') return this.#setBack(step.ms)
     if (step.verb === 'follow') return this.#follow()
@@ -160,7 +165,10 @@ class Player {
     const until = sent + (op.verb === 'release' || op.verb === 'break' ? 5_000 : requestLimit(asked.ttl))
     try {
       const is = await ask(store, op, asked, signal ?? AbortSignal.timeout(10_000))
-      const answered = { op, window: { sent, received: now() }, answer: { is }, watching, until }
+      this.#stalled(now() - sent)
+      const kept = new Set([...watching.kept].filter(id => this.#kept.has(id)))
+      const window = { sent, received: now() }
+      const answered = { op, window, answer: { is }, watching: { ...watching, kept }, until }
       const { owner, limit, units, queue } = asked
       const what = JSON.stringify(
         [{ ...request, client }, { owner, limit, units, queue }, '->', is ?? 'nothing'],
@@ -172,6 +180,7 @@ class Player {
     } catch (error) {
       const isUnknown = signal?.aborted || (LeaseError.is(error) && error.retryable)
       if (!isUnknown) throw error
+      this.#stalled(now() - sent)
       this.answers.push(`${sent.toFixed(1)} to ${now().toFixed(1)}: ${JSON.stringify(request)} -> ${error}`)
       return { op, window: { sent, received: now() }, watching, until }
     }
@@ -231,10 +240,19 @@ class Player {
     watch.isArmed = true
   }
 
-  /** Its position, if it was kept, ends within its lifetime from now. */
+  /** Nothing asks for waiters while the machine hangs, so positions may have ended. */
+  #stalled(ms: number): void {
+    for (const { id, ttl } of this.#claims) if (ms > positionLifetime(ttl) / 3) this.#neglect(id, ms, Infinity)
+  }
+
   #stop(id: string): void {
     this.#watches.get(id)?.stop()
     this.#watches.delete(id)
+    this.#neglect(id, 0, this.#rig.latestWake)
+  }
+
+  /** Its position, if it was kept, may have ended since `before` ms, and ends within its lifetime and `after` ms. */
+  #neglect(id: string, before: number, after: number): void {
     if (!this.#kept.delete(id)) return
     const now = this.#rig.now()
     const until = (state: Possible['early'], share: number, more: number): Possible['early'] => ({
@@ -244,7 +262,7 @@ class Player {
       ),
     })
     this.#states.change(state => {
-      return { ...state, early: until(state.early, 0, 0), late: until(state.late, 1, this.#rig.latestWake) }
+      return { ...state, early: until(state.early, 0, -before), late: until(state.late, 1, after) }
     })
   }
 

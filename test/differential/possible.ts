@@ -52,6 +52,8 @@ export interface Slack {
   ends(ms: number): number
   /** Does an `acquire` join the queue in a step of its own, which others may see? */
   readonly isSplit?: boolean
+  /** Does a grant not count what was ended since the store looked? Its token may then be above that of a break. */
+  readonly grantsLate?: boolean
   /** Does a claim join the queue in a step after it was told so? */
   readonly joinsLater?: boolean
   /** Does a claim that does not queue pass no waiter, also if that does not ask? */

@@ -19,7 +19,8 @@ export interface Sent {
 }
 
 /** Requests of which none sees another one between its two steps. */
-export function apart({ isSplit }: Slack, requests: readonly Request[]): readonly Request[] {
+export function apart({ isSplit, grantsLate }: Slack, requests: readonly Request[]): readonly Request[] {
+  if (grantsLate) return requests.filter(({ verb }) => verb !== 'break')
   if (!isSplit) return requests
   const claims = requests.map(each => ('claim' in each ? each.claim : undefined))
   return requests.filter(({ verb }, index) => verb !== 'inspect' && claims.indexOf(claims[index]) === index)

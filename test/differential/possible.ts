@@ -230,7 +230,7 @@ function outcome(
   const late = {
     ...widened(decidedLate, last.given, ms => slack.ends(ms) - ms + slack.precision, received),
     // A store may remember for longer that a claim was withdrawn.
-    gone: new Map([...seen[1].gone].map(([id, until]) => [id, last.given.gone.has(id) ? until : Infinity])),
+    gone: new Map([...seen[1].gone].map(([id, until]) => [id, last.given.gone.get(id) === until ? until : Infinity])),
   }
   if (JSON.stringify(shapeOf(early)) !== JSON.stringify(shapeOf(late)))
     throw new Undecided('the order of two times is in doubt')

@@ -19,11 +19,14 @@ export interface Sent {
 }
 
 /** Requests of which none sees another one between its two steps. */
-export function apart({ isSplit, grantsLate }: Slack, requests: readonly Request[]): readonly Request[] {
+export function apart({ isSplit, joinsLater, grantsLate }: Slack, requests: readonly Request[]): readonly Request[] {
   if (grantsLate) return requests.filter(({ verb }) => verb !== 'break')
-  if (!isSplit) return requests
+  if (!isSplit && !joinsLater) return requests
   const claims = requests.map(each => ('claim' in each ? each.claim : undefined))
-  return requests.filter(({ verb }, index) => verb !== 'inspect' && claims.indexOf(claims[index]) === index)
+  const isFirst = (_: Request, index: number): boolean => claims.indexOf(claims[index]) === index
+  // An acquire that is under way may still be granted by the position that its claim had before it was released (R4).
+  if (joinsLater) return requests.some(({ verb }) => verb === 'release') ? requests.filter(isFirst) : requests
+  return requests.filter((request, index) => request.verb !== 'inspect' && isFirst(request, index))
 }
 
 /** What a claim was told, and that it joins the queue. */

@@ -27,6 +27,9 @@ export interface Rig extends Leniency {
 
 const LONG = 30_000
 
+/** Milliseconds. A machine that hangs for longer shows nothing: requests reach their limits, and positions their ends. */
+const LONGEST_STALL = 1_000
+
 interface Watch {
   isArmed: boolean
   readonly wakes: { readonly at: number; readonly due: number }[]
@@ -242,6 +245,7 @@ class Player {
 
   /** Nothing asks for waiters while the machine hangs, so positions may have ended. */
   #stalled(ms: number): void {
+    if (ms > LONGEST_STALL) throw new Undecided('the machine hung')
     for (const { id, ttl } of this.#claims) if (ms > positionLifetime(ttl) / 3) this.#neglect(id, ms, Infinity)
   }
 

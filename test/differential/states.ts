@@ -1,3 +1,4 @@
+import type { Grant } from '../../src/contract/store.ts'
 import { allowed, type Leniency } from './allowed.ts'
 import { merged } from './merge.ts'
 import { idOf, type Op } from './op.ts'
@@ -55,6 +56,7 @@ export class States {
       for (const next of left) {
         if (next.joinsAfter && left.includes(next.joinsAfter)) continue
         const others = left.filter(each => each !== next)
+        for (const to of others.length > 0 ? this.#waiting(state, next) : []) go(to, left)
         for (const to of this.#after(state, next, requests.length === 1)) {
           if (typeof to === 'string') problem ??= `${JSON.stringify(next.op, forPeople)}: ${to}`
           else go(to, others)
@@ -71,6 +73,22 @@ export class States {
     this.#states = merged(after)
     if (this.#states.length > MOST_STATES) throw new Undecided(`${this.#states.length} states are possible`)
     return undefined
+  }
+
+  /** The states in which a claim that is granted has joined the queue before. */
+  *#waiting(state: Possible, { op, window, answer, watching }: Sent): Iterable<Possible> {
+    const isGranted = op.verb === 'acquire' && op.asker.queue && (answer?.is as Grant | undefined)?.held
+    const { holders, waiters } = state.early
+    const isNew = [...holders, ...waiters].every(({ id }) => id !== idOf(op))
+    if (!this.#leniency.isSplit || !isGranted || !isNew) return
+    const isFirst = waiters.every(({ isPassed }) => isPassed)
+    for (const { to } of joining(state, op, window, watching, this.#leniency)) {
+      const { early, late } = to
+      // Its grace period begins.
+      if (isFirst)
+        yield { ...to, early: { ...early, changed: window.sent }, late: { ...late, changed: window.received } }
+      else yield to
+    }
   }
 
   *#after(

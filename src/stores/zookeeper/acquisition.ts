@@ -1,14 +1,29 @@
 import type { Busy, Claim, Grant } from '../../contract/store.ts'
 import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
-import type { Connection } from './connection.ts'
+import { positionLifetime } from '../shared/rules/name.ts'
+import { type Decision, decide } from './decision.ts'
 import type { GracePeriods } from './grace-periods.ts'
 import type { Group } from './group.ts'
 import type { Groups } from './groups.ts'
 import { heldBy, recordsOf } from './inspection.ts'
 import type { Node, Queue } from './nodes.ts'
 import { Ownership } from './ownership.ts'
-import type { Asked, Held, Place, Settings } from './place.ts'
-import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
+import type { Asked, Place, Settings } from './place.ts'
+import { slotsOf } from './record.ts'
+import { MAX_ATTEMPTS, pauseAfter, tooManyChanges } from './retries.ts'
+
+/** More holders than this are watched together, which wakes a waiter more often. */
+const MOST_WATCHES = 16
+
+const WITHDRAWN: Busy = { held: false, retryAfter: LONGEST_REQUEST }
+
+/** One request of a claim, and its sessions. */
+interface Attempt extends Asked {
+  /** In which it holds. */
+  readonly group: Group
+  /** In which it waits. */
+  readonly waiting: Group
+}
 
 /** How claims acquire names, or join their queues. */
 export class Acquisition {
@@ -18,6 +33,8 @@ export class Acquisition {
   readonly #ownership: Ownership
   /** By id, the last acquire of each claim. */
   readonly #running = new Map<string, Promise<void>>()
+  /** By name, the last claim that tries. */
+  readonly #turns = new Map<string, Promise<void>>()
 
   constructor(settings: Settings, groups: Groups, gracePeriods: GracePeriods) {
     this.#settings = settings
@@ -47,115 +64,176 @@ export class Acquisition {
     return answer
   }
 
+  /** Is a request of the claim under way? */
+  isAsking(id: string): boolean {
+    return this.#running.has(id)
+  }
+
   async #acquire(asked: Asked): Promise<Grant | Busy> {
     const { claim, signal } = asked
     const { name, id, ttl, queue: mayWait } = claim
-    const group = this.#groupToAcquire(claim)
-    group.places.keep(claim)
-    let place = group.places.get(id)
+    const attempt = { ...asked, ...this.#sessionsFor(claim) }
+    const { group, waiting } = attempt
+    this.#groups.keep(claim)
     // A waiter that was woken reads at once. To attach its session again would take longer than its grace period.
-    let connection = await group.connection(place?.node?.kind === 'w' ? 0 : ttl, ttl)
+    await group.connection(waiting.places.get(id)?.node?.kind === 'w' ? 0 : ttl, ttl)
     signal.throwIfAborted()
-    place = group.places.get(id)
-    if (place?.node?.kind === 'h' && place.token !== undefined) {
-      if (await group.check(place, ttl, signal)) return this.hold(group, place, asked)
-      group.places.forget(place)
-      place = undefined
+    const known = group.places.get(id)
+    if (known?.node && known.node.kind !== 'w' && known.token !== undefined) {
+      if (await group.check(known, ttl, signal)) return this.hold(group, known, asked)
+      group.places.forget(known)
     }
-    // If the name was free when last seen, create a node at once. Otherwise read first, which costs no write.
-    const isBehindOwn = mayWait && !this.#groups.of(id) && group.places.isQueued(name)
-    let queue: Queue | undefined
-    if (place?.node?.kind === 'h') queue = await group.queues.lookAtNewest(connection, name)
-    else if (place || (this.#gracePeriods.isBusy(name) && !isBehindOwn))
-      queue = await group.queues.look(connection, name)
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    let queue = await this.#lookFirst(attempt)
+    let created: Place | undefined
+    for (let round = 0; round < MAX_ATTEMPTS; round++) {
       signal.throwIfAborted()
       let mine = queue?.of(id)[0]
       if (!queue || !mine) {
-        if (queue?.isWithdrawn(id)) return { held: false, retryAfter: LONGEST_REQUEST }
-        if (queue && !mayWait && this.#isBusy(claim, queue)) return this.#busy(group, connection, claim, queue)
-        const kind = (queue ? queue.nodes.length > 0 : isBehindOwn) ? 'w' : 'h'
-        // Other claims read first meanwhile.
-        if (!this.#gracePeriods.isBusy(name)) this.#gracePeriods.hold(name)
-        ;({ place, queue } = await group.put(connection, claim, kind))
+        if (queue?.isWithdrawn(id)) return WITHDRAWN
+        const decision = queue && !mayWait ? this.#decide(claim, queue, undefined) : undefined
+        const isBusy = decision?.answer.held === false && !decision.isUnsettled
+        if (queue && isBusy) return this.#busy(attempt, queue, decision)
+        ;({ place: created, queue } = await this.#put(attempt, queue))
         mine = queue.of(id)[0]
         if (!mine) continue
       }
-      place = group.places.get(id)
+      const home = this.#homeOf(attempt)
+      let place = home.places.get(id)
       if (queue.isWithdrawn(id)) {
-        await group.delete(connection, name, queue.of(id)) // the withdrawal may have forgotten the node already
-        if (place) group.places.forget(place)
-        return { held: false, retryAfter: LONGEST_REQUEST }
+        // The withdrawal deletes what was there before. It may have forgotten what this request has created.
+        const made = queue.of(id).filter(({ name }) => name === created?.node?.name)
+        await home.delete(await home.connection(0), name, made)
+        this.#groups.abandon(id)
+        return WITHDRAWN
       }
       if (place?.node && place.node.name !== mine.name) {
         // The claim has two nodes: the earlier one counts.
         if (queue.of(id).some(({ name }) => name === place?.node?.name))
-          await group.delete(connection, name, [place.node])
+          await home.delete(await home.connection(0), name, [place.node])
         place.node = undefined
         place.token = undefined
         place = undefined
       }
-      const held = await this.#tryToHold(group, connection, asked, queue, mine)
-      await this.#assertOwn(group, connection, held ?? place, queue)
+      const result = await this.#tryToHold(attempt, queue, mine)
+      const held = result && 'node' in result ? result : undefined
+      await this.#assertOwn(held ? group : home, held ?? place, queue)
       if (held) {
         if (group.session.safeUntil < asked.at + ttl) await group.connection(ttl, ttl)
         return this.hold(group, held, asked)
       }
-      if (held === null) {
-        queue = await group.queues.lookAtNewest(connection, name)
+      const decision = result as Decision | undefined
+      if (!decision || (decision.isUnsettled && round < MAX_ATTEMPTS - 1)) {
+        await pauseAfter(round, this.#settings.clock)
+        queue = await this.#look(attempt, true)
         continue
       }
       if (!mayWait) {
-        if (place?.node) await group.delete(connection, name, [place.node])
-        if (place) group.places.forget(place)
-        return this.#busy(group, connection, claim, queue)
+        if (place?.node) await home.delete(await home.connection(0), name, [place.node])
+        this.#groups.forget(id)
+        return this.#busy(attempt, queue, decision)
       }
-      if (mine.kind === 'h') {
-        await group.take(connection, asked, { from: mine, ahead: [], kind: 'w', held: undefined })
-        queue = await group.queues.look(connection, name)
-        continue
+      if (mine.kind !== 'w') {
+        created = await waiting.take(await waiting.connection(0), asked, { from: mine })
+        if (created) this.#groups.keepOnlyIn(waiting, id)
+      } else {
+        if (group !== waiting) await group.connection(ttl, ttl) // so that its lease will last a whole ttl
+        const busy = await this.#wait(attempt, queue, mine, decision)
+        if (busy) return busy
       }
-      connection = await group.connection(ttl, ttl)
-      const busy = await this.#wait(group, connection, claim, queue, mine)
-      if (busy) return busy
-      queue = await group.queues.look(connection, name)
+      queue = await this.#look(attempt)
     }
     throw tooManyChanges(name)
   }
 
-  /** `undefined`: others are ahead. `null`: the claim may hold, but the queue changed meanwhile. */
-  async #tryToHold(
-    group: Group,
-    connection: Connection,
-    asked: Asked,
-    queue: Queue,
-    mine: Node,
-  ): Promise<Place | undefined | null> {
-    const { claim } = asked
-    const ahead = queue.ahead(mine)
-    this.#gracePeriods.see(claim.name, queue)
-    if (ahead.length > 0 && !this.#gracePeriods.mayTake(claim.name, ahead)) return undefined
-    let held: Held | undefined
-    if (ahead.length === 0 && mine.kind === 'h') {
+  /** If the name was free when last seen, the claim creates a node at once. Otherwise it reads first, which costs no write. */
+  async #lookFirst(attempt: Attempt): Promise<Queue | undefined> {
+    const { name, id, limit = 1, queue: mayWait } = attempt.claim
+    const place = this.#groups.of(id)?.places.get(id)
+    if (place) return this.#look(attempt, place.node !== undefined && place.node.kind !== 'w')
+    const queues = mayWait && (limit > 1 || this.#isBehindOwn(attempt))
+    return this.#gracePeriods.isBusy(name) && !queues ? this.#look(attempt) : undefined
+  }
+
+  /** The queue, as the session reads it in which the claim has a node. `isNewest`: see `Queues.lookAtNewest`. */
+  async #look(attempt: Attempt, isNewest = false): Promise<Queue> {
+    const home = this.#homeOf(attempt)
+    const connection = await home.connection(0)
+    const { name } = attempt.claim
+    return isNewest ? home.queues.lookAtNewest(connection, name) : home.queues.look(connection, name)
+  }
+
+  /** Creates a node for the claim. `seen`: the queue if it was read. */
+  async #put(attempt: Attempt, seen: Queue | undefined): Promise<{ place: Place; queue: Queue }> {
+    const { claim, group, waiting } = attempt
+    const { name, limit = 1, queue: mayWait } = claim
+    const isFree = seen ? seen.nodes.length === 0 : !mayWait || !this.#isBehindOwn(attempt)
+    const kind = limit === 1 && isFree ? 'c' : mayWait ? 'w' : 't'
+    this.#gracePeriods.hold(name) // other claims read first meanwhile
+    const home = kind === 'w' ? waiting : group
+    return home.put(await home.connection(0), claim, kind)
+  }
+
+  /** The place of a claim that holds now. `undefined`: the queue changed meanwhile. */
+  async #tryToHold(attempt: Attempt, queue: Queue, mine: Node): Promise<Place | Decision | undefined> {
+    const { claim, group } = attempt
+    if (mine.kind === 'h' || (mine.kind === 'c' && mine === queue.nodes[0])) {
       const place = group.places.get(claim.id)
       const isOwn = place?.node?.name === mine.name
-      held = isOwn ? undefined : await heldBy(group, connection, this.#settings.paths, claim.name, mine)
+      const connection = await group.connection(0)
+      const held = isOwn ? undefined : await heldBy(group, connection, this.#settings.paths, claim.name, mine)
       const token = isOwn ? (place.token ?? mine.token ?? place.czxid) : held?.token
-      if (token === undefined) return null
+      if (token === undefined) return undefined
       // If others held after the node was created, the claim needs a token above theirs.
-      if (token < queue.mark) held = undefined
-      else if (isOwn) {
+      if (mine.kind === 'h' || token >= queue.parent.mark) {
+        if (!isOwn) return group.take(connection, attempt, { from: mine, held })
         place.token = token
         return place
       }
     }
-    return (await group.take(connection, asked, { from: mine, ahead, kind: 'h', held })) ?? null
+    return mine.kind === 't' ? this.#inTurn(attempt, queue, mine) : this.#grant(attempt, queue, mine)
   }
 
-  async #assertOwn(group: Group, connection: Connection, place: Place | undefined, queue: Queue): Promise<void> {
+  /** Claims that try at the same time would change the name under each other. So those of this process do so in turn. */
+  async #inTurn(attempt: Attempt, queue: Queue, mine: Node): Promise<Place | Decision | undefined> {
+    const { name } = attempt.claim
+    const before = this.#turns.get(name)
+    const granting = before
+      ? before.then(async () => {
+          attempt.signal.throwIfAborted()
+          return this.#grant(attempt, await this.#look(attempt), mine)
+        })
+      : this.#grant(attempt, queue, mine)
+    const settled = granting.then(
+      () => {},
+      () => {},
+    )
+    this.#turns.set(name, settled)
+    void settled.then(() => this.#turns.get(name) === settled && this.#turns.delete(name))
+    return granting
+  }
+
+  /** Grants the claim what the rules say. */
+  async #grant(attempt: Attempt, queue: Queue, mine: Node): Promise<Place | Decision | undefined> {
+    const { claim, group } = attempt
+    const decision = this.#decide(claim, queue, mine)
+    const { answer, passed } = decision
+    const { version } = queue.parent
+    const connection = await group.connection(0)
+    if (answer.held) return group.take(connection, attempt, { from: mine, granted: { ...answer, passed, version } })
+    // A waiter that was passed counts again.
+    if (!queue.isPassed(mine) || passed.includes(mine.place)) return decision
+    return (await group.pass(connection, claim.name, { passed, version })) ? decision : undefined
+  }
+
+  #decide(claim: Claim, queue: Queue, mine: Node | undefined): Decision {
+    const changed = this.#gracePeriods.see(claim.name, queue)
+    return decide(queue, claim, mine, { now: this.#settings.clock.now(), changed })
+  }
+
+  async #assertOwn(group: Group, place: Place | undefined, queue: Queue): Promise<void> {
     if (!place?.node) return
     try {
-      await this.#ownership.check(group, connection, place.name, place.node, queue)
+      await this.#ownership.check(group, await group.connection(0), place.name, place.node, queue)
     } catch (error) {
       place.token = undefined // it must not count as a holder when it asks again
       throw error
@@ -170,57 +248,69 @@ export class Acquisition {
     place.watch = undefined
     this.#groups.keepOnlyIn(group, place.id)
     this.#gracePeriods.hold(place.name)
-    return { held: true, token: place.token ?? place.czxid, ttl }
+    return { held: true, token: place.token ?? place.czxid, ttl, slots: place.node && slotsOf(place.node) }
   }
 
-  /** Sets the watches that wake a waiter. `undefined` if the node ahead of it is gone already. */
-  async #wait(group: Group, connection: Connection, claim: Claim, queue: Queue, mine: Node): Promise<Busy | undefined> {
+  /** Sets the watches that wake a waiter. `undefined` if a node that it waits for is gone already. */
+  async #wait(attempt: Attempt, queue: Queue, mine: Node, decision: Decision): Promise<Busy | undefined> {
+    const { claim, waiting } = attempt
     const { name, id } = claim
-    const ahead = queue.ahead(mine)
+    const { ahead, holders } = decision
     const [beyond, before] = [ahead.at(-2), ahead.at(-1)]
-    if (!before) return undefined
-    const place = group.places.get(id)
-    if (place) place.behind = before
-    const arming = [group.arm(connection, name, before.name, id, 0)]
-    // This waiter looks 100 ms after the node beyond is gone, in case the waiter between them hangs. It sets that watch
-    // while the node beyond still waits, because that claim may hold too briefly for this waiter to ask meanwhile.
-    if (beyond) arming.push(group.arm(connection, name, beyond.name, id, TURN))
-    const [busy, ...armed] = await Promise.all([this.#busy(group, connection, claim, queue, ahead), ...arming])
-    return armed[0] ? { ...busy, listens: true } : undefined
+    // Somebody alone waits until all holders are gone, so for any of them. Others may fit when one of several is gone.
+    const { limit } = before ?? mine
+    const blockers = beyond ? [beyond] : limit === 1 ? holders.slice(-1) : holders
+    // This waiter looks 100 ms after those are gone, in case the waiter before it hangs. It sets that watch
+    // while they are there, because that claim may hold too briefly for this waiter to ask meanwhile.
+    const delay = before ? TURN : 0
+    const connection = await waiting.connection(0)
+    const place = waiting.places.get(id)
+    if (place) place.behind = before ?? blockers.at(-1)
+    waiting.listen(id)
+    const arming =
+      blockers.length > MOST_WATCHES
+        ? [waiting.armAll(connection, name, queue, id, delay)]
+        : blockers.map(node => waiting.arm(connection, name, node.name, id, delay))
+    if (before) arming.unshift(waiting.arm(connection, name, before.name, id, 0))
+    const [busy, ...armed] = await Promise.all([this.#busy(attempt, queue, decision), ...arming])
+    if (armed.slice(0, before ? 1 : undefined).includes(false)) return undefined
+    const kept = place?.node?.name === mine.name
+    // The core does not ask for a kept waiter when its grace period is over.
+    if (kept && busy.retryAfter < positionLifetime(claim.ttl) / 3) waiting.wake(id, busy.retryAfter)
+    return { ...busy, listens: true, kept }
   }
 
-  async #busy(
-    group: Group,
-    connection: Connection,
-    claim: Claim,
-    queue: Queue,
-    ahead: readonly Node[] = queue.nodes,
-  ): Promise<Busy> {
-    const { name } = claim
-    this.#gracePeriods.see(name, queue)
-    const own = queue.holder && group.places.recordOf(queue.holder)
-    const [holder] =
-      own || !queue.holder ? [own] : await recordsOf(group, connection, this.#settings.paths, name, [queue.holder])
-    const waiting = ahead.length - (queue.holder ? 1 : 0)
-    const retryAfter = this.#gracePeriods.retryAfter(claim, ahead, holder?.remaining)
+  async #busy({ claim, group, waiting }: Attempt, queue: Queue, { answer }: Decision): Promise<Busy> {
+    const { name, ttl } = claim
+    const holding = queue.holders.slice(0, 1)
+    const [holder] = await recordsOf(group, await group.connection(0), this.#settings.paths, name, holding)
+    const { retryAfter, ahead } = answer.held ? { retryAfter: 0, ahead: 0 } : answer
     return {
       held: false,
-      // Asking also keeps the session of a waiter alive.
-      retryAfter: claim.queue ? Math.min(retryAfter, group.session.timeout / 3) : retryAfter,
-      ahead: Math.max(waiting, 0),
+      // Asking also keeps the session of a waiter alive. Nodes have no end.
+      retryAfter: Math.min(retryAfter, claim.queue ? waiting.session.timeout / 3 : (holder?.remaining ?? ttl)),
+      ahead,
       holder,
     }
   }
 
-  #isBusy({ name }: Claim, queue: Queue): boolean {
-    this.#gracePeriods.see(name, queue)
-    return queue.nodes.length > 0 && !this.#gracePeriods.mayTake(name, queue.nodes)
+  #isBehindOwn({ claim: { name, id }, group, waiting }: Attempt): boolean {
+    return !this.#groups.of(id) && (group.places.isQueued(name) || waiting.places.isQueued(name))
   }
 
-  /** The claim keeps its session, unless its ttl needs a longer one. */
-  #groupToAcquire({ id, ttl }: Claim): Group {
+  /** The session in which the claim has a node, or will have one. */
+  #homeOf({ claim: { id }, group }: Attempt): Group {
+    return this.#groups.of(id) ?? group
+  }
+
+  /** The claim keeps its sessions, unless its ttl needs a longer one to hold. */
+  #sessionsFor({ id, ttl }: Claim): { group: Group; waiting: Group } {
     const known = this.#groups.of(id)
     const wanted = this.#groups.for(ttl)
-    return known && known.session.timeout >= wanted.session.timeout ? known : wanted
+    const isWaiting = known?.places.get(id)?.node?.kind === 'w'
+    return {
+      group: known && known.session.timeout >= wanted.session.timeout ? known : wanted,
+      waiting: isWaiting ? known : this.#groups.toWait(ttl),
+    }
   }
 }

@@ -4,29 +4,38 @@ import type { Group } from './group.ts'
 import { heldBy } from './inspection.ts'
 import type { Paths } from './paths.ts'
 import { code, deleteStep, multi, setDataStep } from './protocol.ts'
+import { nameDataOf } from './record.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
-/** Deletes the node that holds. The id of that transaction is the token that outranks it, and is stored with the name. */
+/**
+ * Deletes the nodes that hold, or one of them. The id of that transaction is the token that outranks them. It fails if a claim
+ * was granted meanwhile, which would have a lower token.
+ */
 export async function breakLease(
   group: Group,
   paths: Paths,
   name: string,
-  { by, token: of, signal }: BreakParameters & { readonly signal: AbortSignal },
+  { by, token, slot, signal }: BreakParameters & { readonly signal: AbortSignal },
 ): Promise<bigint | undefined> {
-  const mark = setDataStep(paths.name(name), JSON.stringify([1, by]))
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const connection = await group.connection(0)
-    const { holder } = await group.queues.lookAtNewest(connection, name)
-    if (!holder) return undefined
-    const held = of === undefined ? undefined : await heldBy(group, connection, paths, name, holder)
-    if (held && held.token !== of) return undefined
-    if (of !== undefined && !held) continue // it is gone by now
+    const { holders, parent } = await group.queues.lookAtNewest(connection, name)
+    const having = holders.filter(({ slots }) => slot === undefined || slots.includes(slot))
+    let ended = having
+    if (token !== undefined) {
+      const held = await Promise.all(having.map(node => heldBy(group, connection, paths, name, node)))
+      ended = having.filter((_, index) => held[index]?.token === token)
+      if (ended.length === 0 && held.includes(undefined)) continue // it may have another node by now
+    }
+    if (ended.length === 0) return undefined
     signal.throwIfAborted() // a `break` that was given up must not end a later lease
-    const done = await group.send(connection, multi([deleteStep(paths.node(name, holder.name)), mark]))
-    const token = done.at(-1)?.stat?.mzxid
-    if (token !== undefined) return token
+    const steps = ended.map(node => deleteStep(paths.node(name, node.name)))
+    steps.push(setDataStep(paths.name(name), nameDataOf(parent.passed, by), parent.version))
+    const done = await group.send(connection, multi(steps))
+    const broken = done.at(-1)?.stat?.mzxid
+    if (broken !== undefined) return broken
     const failed = done.find(({ error }) => error !== 0) // the steps after it have other errors
-    if (failed && failed.error !== code.noNode) throw new Refused(failed.error)
+    if (failed && failed.error !== code.noNode && failed.error !== code.badVersion) throw new Refused(failed.error)
   }
   throw tooManyChanges(name)
 }

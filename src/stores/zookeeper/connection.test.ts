@@ -47,7 +47,8 @@ describe('a connection', () => {
   test('has the session, the timeout and the last transaction of the server', async () => {
     const connection = await opened(hello, answer(1, 0, stat))
     expect([connection.id, connection.timeout]).toEqual([7n, 1_000])
-    expect(await connection.send(exists('/a'))).toEqual({ czxid: 1n, mzxid: 2n, version: 0, aclVersion: 0, owner: 7n })
+    const read = { czxid: 1n, mzxid: 2n, version: 0, aclVersion: 0, owner: 7n, length: 0, pzxid: 1n }
+    expect(await connection.send(exists('/a'))).toEqual(read)
     expect(connection.lastZxid).toBe(5n)
     connection.end(new Disconnected('over'))
   })

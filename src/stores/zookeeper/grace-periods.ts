@@ -1,18 +1,16 @@
-import type { Claim } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
-import { askAgainAfter, mayTake, roundTrips } from '../shared/queue.ts'
-import type { Node, Queue } from './nodes.ts'
+import type { Queue } from './nodes.ts'
 
 const MOST_NAMES = 10_000
 
 interface Seen {
-  /** `Infinity` while the name is held. */
-  readonly freeSince: number
-  /** The name of the first node. While that waits, nobody holds. */
-  readonly first: string | undefined
+  /** What is the same until slots are freed or granted, or another waiter becomes the first. */
+  readonly state: string
+  /** When this process first saw that, by the clock. */
+  readonly since: number
 }
 
-/** When names with waiters were freed, as far as this process has seen it. */
+/** When grace periods began, as far as this process has seen it. That is never earlier than they did. */
 export class GracePeriods {
   readonly #clock: Clock
   readonly #seen = new Map<string, Seen>()
@@ -26,39 +24,28 @@ export class GracePeriods {
     return this.#seen.has(name)
   }
 
-  see(name: string, queue: Queue): void {
-    const first = queue.nodes[0]?.name
-    if (first === undefined) {
+  /** When the grace period of the first waiter began. */
+  see(name: string, queue: Queue): number {
+    const now = this.#clock.now()
+    if (queue.nodes.length === 0) {
       this.forget(name)
-      return
+      return now
     }
+    const first = queue.waiters.find(node => !queue.isPassed(node))
+    // Each grant to a waiter changes the mark. With a waiter ahead there is no other grant.
+    const state = `${queue.parent.mark} ${queue.holders.length} ${first?.name}`
     const seen = this.#seen.get(name)
-    // If another is the first now, somebody may have held the name meanwhile, and the grace periods begin anew.
-    const before = seen?.first === first ? seen.freeSince : Number.POSITIVE_INFINITY
-    const freeSince = queue.holder ? Number.POSITIVE_INFINITY : Math.min(before, this.#clock.now())
-    this.#set(name, { freeSince, first })
+    const since = seen?.state === state ? seen.since : now
+    this.#set(name, { state, since })
+    return since
   }
 
   hold(name: string): void {
-    this.#set(name, { freeSince: Number.POSITIVE_INFINITY, first: undefined })
+    if (!this.isBusy(name)) this.#set(name, { state: '', since: this.#clock.now() })
   }
 
   forget(name: string): void {
     this.#seen.delete(name)
-  }
-
-  /** Are the grace periods of all `ahead` over? */
-  mayTake(name: string, ahead: readonly Node[]): boolean {
-    const freeSince = this.#seen.get(name)?.freeSince ?? Number.POSITIVE_INFINITY
-    return mayTake(this.#clock.now(), freeSince + roundTrips(ahead), ahead.length)
-  }
-
-  /** `remaining`: of the lease, if the name is held. */
-  retryAfter({ name, ttl, queue }: Claim, ahead: readonly Node[], remaining: number | undefined): number {
-    const now = this.#clock.now()
-    const free = this.#seen.get(name)?.freeSince ?? now
-    const freeAt = free === Number.POSITIVE_INFINITY ? now + (remaining ?? ttl) : free
-    return askAgainAfter(now, freeAt + roundTrips(ahead), ahead.length, ttl, queue)
   }
 
   #set(name: string, seen: Seen): void {

@@ -1,12 +1,13 @@
 import { invalid } from '../../contract/check.ts'
 import type { Claim, ClaimKey } from '../../contract/store.ts'
-import { LONGEST_REQUEST, roundTripOf } from '../../contract/time.ts'
+import { roundTripOf } from '../../contract/time.ts'
 import { Checks } from './checks.ts'
 import type { Connection } from './connection.ts'
 import { isRefused, Refused } from './failure.ts'
-import { holderAfter, type Node, newNode, nodeInPlace, parseNode, type Queue, tombstone } from './nodes.ts'
+import { LostNodes, unlessRefused } from './lost-nodes.ts'
+import { holderAfter, type Node, newNode, nodeInPlace, parseNode, type Queue } from './nodes.ts'
 import { Parents } from './parents.ts'
-import type { Asked, Held, Place, Settings } from './place.ts'
+import type { Asked, Granted, Held, Place, Settings } from './place.ts'
 import { isWithdrawn, NOTHING, Places } from './places.ts'
 import {
   checkStep,
@@ -14,18 +15,19 @@ import {
   create,
   createStep,
   deleteStep,
-  exists,
   getChildren,
   multi,
   type Request,
   remove,
+  type Stat,
+  setData,
   setDataStep,
 } from './protocol.ts'
 import { Queues } from './queues.ts'
-import { dataOf } from './record.ts'
+import { dataOf, nameDataOf } from './record.ts'
 import { type Listener, LONGEST_SESSION, Session, sessionNeeded } from './session.ts'
-import { Tombstones } from './tombstones.ts'
 import { Watches } from './watches.ts'
+import { Withdrawals } from './withdrawals.ts'
 
 /** Receives the events of claims, by their ids. */
 export interface GroupListener {
@@ -46,10 +48,11 @@ export class Group implements Listener {
   readonly #watches: Watches
   readonly places: Places
   readonly #settings: Settings
-  readonly #tombstones = new Tombstones()
+  readonly #withdrawals: Withdrawals
   readonly #parents: Parents
   readonly queues: Queues
   readonly #checks = new Checks(this)
+  readonly #lost: LostNodes
   readonly #lose: GroupListener['lose']
   readonly #hold: GroupListener['hold']
   #sweepAt = 0
@@ -64,6 +67,8 @@ export class Group implements Listener {
     this.#hold = hold
     const { paths, acl } = settings
     this.#parents = new Parents(paths, acl, (connection, request) => this.send(connection, request))
+    this.#lost = new LostNodes(paths, this)
+    this.#withdrawals = new Withdrawals(settings, this.#parents, this)
     this.queues = new Queues(paths, (connection, request) => this.send(connection, request))
     this.session = new Session(settings.ensemble, timeout, settings.clock, this)
   }
@@ -85,8 +90,8 @@ export class Group implements Listener {
     return this.session.send(connection, request)
   }
 
-  /** Creates a node for the claim at the end of the queue, and reads the queue. */
-  async put(connection: Connection, claim: Claim, kind: 'h' | 'w'): Promise<{ place: Place; queue: Queue }> {
+  /** Creates a node for the claim behind all others, and reads the queue. */
+  async put(connection: Connection, claim: Claim, kind: 'c' | 'w' | 't'): Promise<{ place: Place; queue: Queue }> {
     const { name, id } = claim
     const { paths, acl } = this.#settings
     const place = this.places.of(claim)
@@ -94,7 +99,7 @@ export class Group implements Listener {
     this.#watches.forget(id)
     Object.assign(place, NOTHING)
     const creation = create(
-      paths.node(name, newNode(kind, id, roundTripOn(connection, claim))),
+      paths.node(name, newNode(kind, claim, roundTripOn(connection, claim))),
       dataOf(claim),
       acl,
       'ephemeral sequential',
@@ -115,38 +120,43 @@ export class Group implements Listener {
   }
 
   /**
-   * Replaces the node of the claim and deletes those ahead of it, in one transaction. Its number is the token of a claim
-   * that holds by it. The node of the name keeps it, so that no older node counts as a later grant. A claim that `held`
-   * keeps its token and its note. `undefined` if one of these nodes is gone, or its note has changed.
+   * Replaces the node of the claim, in one transaction. `undefined` if the node is gone, or what was read has changed.
+   * - `granted`: it holds these slots. The transaction is its token, and fails if the data of the name was written after it
+   *   was read. So slots are granted one after the other.
+   * - `held`: it moves to this session, and keeps its token, its slots and its note. That fails if the note has changed.
+   * - Neither: it waits.
    */
   async take(
     connection: Connection,
     { claim, signal }: Asked,
-    { from, ahead, kind, held }: { from: Node; ahead: readonly Node[]; kind: 'h' | 'w'; held: Held | undefined },
+    { from, held, granted }: { readonly from: Node; readonly held?: Held | undefined; readonly granted?: Granted },
   ): Promise<Place | undefined> {
     signal.throwIfAborted() // its withdrawal may have read the queue already, and would miss the new node
     const { name } = claim
     const { paths, acl } = this.#settings
-    const token = held?.token
-    const node = nodeInPlace(kind, kind === 'h' ? from : { ...from, roundTrip: roundTripOn(connection, claim) }, token)
-    const path = paths.node(name, node)
+    const slots = granted?.slots ?? held?.node.slots
+    const node = slots
+      ? nodeInPlace(from, { kind: 'h', token: held?.token, slots })
+      : nodeInPlace({ ...from, roundTrip: roundTripOn(connection, claim) }, { kind: 'w' })
     const before = this.places.get(claim.id)?.node
     const place = this.places.of(claim)
     place.node = undefined
-    const steps = ahead.map(each => deleteStep(paths.node(name, each.name)))
-    steps.push(deleteStep(paths.node(name, from.name), held?.version))
-    steps.push(createStep(path, dataOf({ ...claim, note: held?.note ?? claim.note }), acl, 'ephemeral'))
-    const isHandedOn = kind === 'h' && token === undefined
-    if (isHandedOn) steps.push(setDataStep(paths.name(name), ''))
+    const steps = [
+      deleteStep(paths.node(name, from.name), held?.version),
+      createStep(paths.node(name, node), dataOf({ ...claim, note: held?.note ?? claim.note }), acl, 'ephemeral'),
+    ]
+    if (granted) steps.push(setDataStep(paths.name(name), nameDataOf(granted.passed), granted.version))
     const sending = this.send(connection, multi(steps))
-    if (kind === 'h') this.#follow(connection, paths.node(name, from.name), node)
+    if (held || (granted && from.limit === 1)) this.#follow(connection, paths.node(name, from.name), node)
     if (held) this.#arriving += 1
     try {
       const done = await sending
       const failed = done.find(({ error }) => error !== 0)
       if (!failed) {
         place.node = parseNode(node)
-        place.token = isHandedOn ? done.at(-1)?.stat?.mzxid : token
+        const token = granted ? done.at(-1)?.stat?.mzxid : held?.token
+        place.token = token
+        if (token !== undefined) place.czxid = token
         return place
       }
       place.node ??= before // another request for the claim may have set it meanwhile
@@ -156,6 +166,39 @@ export class Group implements Listener {
     } finally {
       if (held) this.#arriving -= 1
     }
+  }
+
+  /** Writes who was passed. False if the data of the name was written after it was read. */
+  async pass(connection: Connection, name: string, { passed, version }: Omit<Granted, 'slots'>): Promise<boolean> {
+    try {
+      await this.send(connection, setData(this.#settings.paths.name(name), nameDataOf(passed), version))
+      return true
+    } catch (error) {
+      if (isRefused(error, code.badVersion, code.noNode)) return false
+      throw error
+    }
+  }
+
+  /** Keeps the session alive, and with it the positions of its waiters. A transaction also proves it to the holders. */
+  async keep(): Promise<boolean> {
+    const connection = await this.connection(0)
+    await this.send(connection, multi([checkStep(this.#settings.paths.root)]))
+    return true
+  }
+
+  /** Has the claim a position, and was it not woken since it asked? */
+  isWaiting(id: string): boolean {
+    return this.places.get(id)?.node?.kind === 'w' && !this.#watches.isTold(id)
+  }
+
+  /** A waiter asks, and needs another wake from now on. */
+  listen(id: string): void {
+    this.#watches.listen(id)
+  }
+
+  /** A waiter should ask after `delay` ms. */
+  wake(id: string, delay: number): void {
+    this.#watches.wake(id, delay)
   }
 
   /** Does the node of this claim still exist? Simultaneous checks share a transaction. */
@@ -180,33 +223,37 @@ export class Group implements Listener {
     return answers.includes(true)
   }
 
-  /** Deletes all nodes of a claim, of any session. If there are none, those that come within 5 s are refused. */
-  async withdraw(connection: Connection, { name, id }: ClaimKey): Promise<'released' | 'gone'> {
-    const { paths, acl } = this.#settings
-    const path = paths.node(name, tombstone(id))
-    const creation = create(path, '', acl, 'ephemeral')
-    this.#tombstones.add(path, this.#now() + LONGEST_REQUEST) // its answer may be lost
-    const [created, seen] = await this.#parents.make(connection, name, creation, () =>
-      this.queues.look(connection, name),
-    )
-    if (created.status === 'rejected' && !isRefused(created.reason, code.nodeExists)) throw created.reason
-    if (seen.status === 'rejected') throw seen.reason
-    const nodes = seen.value.of(id)
-    if (await this.delete(connection, name, nodes)) {
-      this.#tombstones.end(path)
-      this.#sweep(connection, true)
-    }
-    // If another client deleted them first, that may have ended the tombstone.
-    return nodes.length > 0 ? 'released' : 'gone'
+  /** See `Withdrawals.withdraw`. */
+  withdraw(connection: Connection, key: ClaimKey): Promise<'released' | 'gone'> {
+    return this.#withdrawals.withdraw(connection, key)
   }
 
   /** From now on `id` is woken when this node is deleted. `false`: it is gone already. */
-  async arm(connection: Connection, name: string, node: string, id: string, delay: number): Promise<boolean> {
-    const path = this.#settings.paths.node(name, node)
+  arm(connection: Connection, name: string, node: string, id: string, delay: number): Promise<boolean> {
+    return this.#arm(connection, this.#settings.paths.node(name, node), id, delay, () => true)
+  }
+
+  /** As `arm`, for any change of the nodes of a name. `false`: they have changed since `queue` was read. */
+  armAll(connection: Connection, name: string, queue: Queue, id: string, delay: number): Promise<boolean> {
+    const path = this.#settings.paths.name(name)
+    return this.#arm(connection, path, id, delay, ({ pzxid }) => pzxid === queue.parent.changed)
+  }
+
+  async #arm(
+    connection: Connection,
+    path: string,
+    id: string,
+    delay: number,
+    isCurrent: (stat: Stat) => boolean,
+  ): Promise<boolean> {
+    // A watch that was set before is told of what follows, and ends when it is told.
+    const isWatched = this.#watches.at(path).length > 0
     this.#watches.add(path, id, delay)
+    if (isWatched) return true
     try {
-      await this.send(connection, getChildren(path, true))
-      return true
+      const { stat } = await this.send(connection, getChildren(path, true))
+      if (!isCurrent(stat)) this.#watches.tell(path)
+      return isCurrent(stat)
     } catch (error) {
       this.#watches.tell(path)
       if (isRefused(error, code.noNode)) return false
@@ -216,7 +263,7 @@ export class Group implements Listener {
 
   onEvent(path: string, connection: Connection): void {
     const gone = parseNode(path.slice(path.lastIndexOf('/') + 1))
-    if (gone?.kind === 'w') this.#follow(connection, path, holderAfter(gone))
+    if (gone?.kind === 'w' && gone.limit === 1) this.#follow(connection, path, holderAfter(gone))
     this.#watches.tell(path)
   }
 
@@ -230,7 +277,7 @@ export class Group implements Listener {
     const lost = this.places.all().filter(place => !place.node || isWithdrawn(place))
     if (lost.length === 0) return
     await connection.send(multi([checkStep(this.#settings.paths.root)]))
-    const find = (place: Place): Promise<void> => this.#find(connection, place).catch(unlessRefused)
+    const find = (place: Place): Promise<void> => this.#lost.find(connection, place).catch(unlessRefused)
     await Promise.all(lost.map(find))
   }
 
@@ -266,46 +313,18 @@ export class Group implements Listener {
     return this.#settings.clock.now()
   }
 
-  async #find(connection: Connection, place: Place): Promise<void> {
-    const { name, id } = place
-    const nodes = (await this.queues.look(connection, name)).of(id)
-    if (isWithdrawn(place)) await this.delete(connection, name, nodes)
-    if (isWithdrawn(place)) return this.places.forget(place)
-    const own = await this.#own(connection, name, nodes)
-    // The first one counts, whichever session it belongs to.
-    const first = own[0]?.node === nodes[0] ? own.shift() : undefined
-    const others = own.map(each => each.node)
-    await this.delete(connection, name, others).catch(unlessRefused)
-    if (first) Object.assign(place, first)
-    else this.places.forget(place)
-  }
-
-  /** Those of the nodes that this session has. */
-  async #own(connection: Connection, name: string, nodes: readonly Node[]): Promise<{ node: Node; czxid: bigint }[]> {
-    const found = await Promise.all(
-      nodes.map(async node => {
-        const stat = await connection.send(exists(this.#settings.paths.node(name, node.name))).catch(error => {
-          if (isRefused(error, code.noNode)) return undefined
-          throw error
-        })
-        return stat?.owner === this.session.id ? [{ node, czxid: stat.czxid }] : []
-      }),
-    )
-    return found.flat()
-  }
-
   /** Deletes the nodes of abandoned claims, at most every sixteenth of the session. */
-  #sweep(connection: Connection, atOnce = false): void {
+  #sweep(connection: Connection): void {
     const now = this.#now()
-    if (now < this.#sweepAt && !atOnce) return
+    if (now < this.#sweepAt) return
     this.#sweepAt = now + this.session.timeout / 16
     for (const place of this.places.lapsed()) {
       // A forward step of the wall clock counts as sleep, and no timer of the holder notices it.
       if (place.token !== undefined) this.#lose(place.id)
-      const cleared = place.node ? this.#clear(connection, place, place.node) : this.#locate(connection, place)
+      const cleared = place.node ? this.#clear(connection, place, place.node) : this.#lost.locate(connection, place)
       cleared.catch(() => {}) // the next sweep tries again
     }
-    this.#tombstones.sweep(now, path => this.send(connection, remove(path)))
+    this.#withdrawals.sweep(connection)
   }
 
   /** Deletes the node of an abandoned claim. There may be another, which the next sweep looks for. */
@@ -316,21 +335,6 @@ export class Group implements Listener {
     Object.assign(place, NOTHING)
     if (place.watch?.aborted === false) this.#watches.wake(place.id, 0) // a step of the wall clock woke no timer of it
   }
-
-  /** Finds the node of an abandoned claim, which the next sweep deletes. A claim that has none is forgotten. */
-  async #locate(connection: Connection, place: Place): Promise<void> {
-    const { name, id, until } = place
-    const queue = await this.queues.look(connection, name)
-    const [own] = await this.#own(connection, name, queue.of(id))
-    if (place.until !== until || place.node) return // it asked again
-    if (own) Object.assign(place, own)
-    else this.places.forget(place)
-  }
-}
-
-/** What the server refuses for one name must not keep the session from its other requests. */
-function unlessRefused(error: unknown): void {
-  if (!isRefused(error)) throw error
 }
 
 /** The round trip of a waiter in ms. After a notification it reads the queue, and then takes the name: two requests. */

@@ -1,10 +1,14 @@
+import type { Claim } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { Group, type GroupListener } from './group.ts'
-import type { Settings } from './place.ts'
+import type { Place, Settings } from './place.ts'
 import { sessionFor } from './session.ts'
 
 /** Milliseconds of the session for requests without a claim. Its tombstones are needed for 5 s. */
 const UNCLAIMED = 3 * LONGEST_REQUEST
+
+/** The ttl in milliseconds whose session is as long as the position of a waiter lasts at most. */
+const LONGEST_WAITER = 3_000
 
 /** The claims of a store, grouped by the length of their sessions. */
 export class Groups {
@@ -32,6 +36,14 @@ export class Groups {
     return this.#unclaimed
   }
 
+  /**
+   * The group in which a claim of this ttl waits. Its session is short also if the ttl is long, because a dead waiter that does
+   * not fit keeps its position for as long.
+   */
+  toWait(ttl: number): Group {
+    return this.for(Math.min(ttl, LONGEST_WAITER))
+  }
+
   for(ttl: number): Group {
     const timeout = this.sessionFor(ttl)
     const group = this.#groups.get(timeout) ?? this.#newGroup(timeout)
@@ -39,18 +51,30 @@ export class Groups {
     return group
   }
 
-  /** The group in which a claim has a position. */
+  /** The group in which a claim has a node, or may have one. */
   of(id: string): Group | undefined {
-    for (const group of this.#groups.values()) if (group.places.get(id)) return group
-    return undefined
+    const known = this.#knowing(id)
+    return known.find(group => group.places.get(id)?.node) ?? known[0]
+  }
+
+  /** The claim asks, so its positions do not lapse. */
+  keep(claim: Claim): void {
+    for (const group of this.#groups.values()) group.places.keep(claim)
+  }
+
+  /** The claim is withdrawn. Its nodes are deleted, if nobody has done so by the next sweep. */
+  abandon(id: string): void {
+    for (const { places } of this.#knowing(id)) places.abandon(places.get(id) as Place)
+  }
+
+  /** The claim has no node any more. */
+  forget(id: string): void {
+    for (const { places } of this.#knowing(id)) places.forget(places.get(id))
   }
 
   /** Forgets the positions of a claim in all other groups. */
   keepOnlyIn(group: Group, id: string): void {
-    for (const other of this.#groups.values()) {
-      const place = other === group ? undefined : other.places.get(id)
-      if (place) other.places.forget(place)
-    }
+    for (const other of this.#knowing(id)) if (other !== group) other.places.forget(other.places.get(id))
   }
 
   /** Forgets groups whose sessions are over. */
@@ -66,6 +90,10 @@ export class Groups {
   async close(): Promise<void> {
     const groups = [...this.#groups.values(), ...(this.#unclaimed ? [this.#unclaimed] : [])]
     await Promise.all(groups.map(group => group.close()))
+  }
+
+  #knowing(id: string): Group[] {
+    return [...this.#groups.values()].filter(({ places }) => places.get(id))
   }
 
   #newGroup(timeout: number): Group {

@@ -6,8 +6,13 @@ import type { Node } from './nodes.ts'
 import { decode, type Paths } from './paths.ts'
 import type { Held } from './place.ts'
 import { code, getChildren, getData, type Stat, sync } from './protocol.ts'
-import { detailsOf, recordOf } from './record.ts'
+import { detailsOf, heldRecord, waiterRecord } from './record.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
+
+interface Found {
+  readonly data: string
+  readonly stat: Stat
+}
 
 /** All names with the prefix that have or recently had claims, sorted. */
 export async function namesFrom(group: Group, { root }: Paths, prefix: string): Promise<string[]> {
@@ -30,32 +35,41 @@ export async function lookAt(group: Group, paths: Paths, names: readonly string[
   const connection = await group.connection(0)
   const synced = group.send(connection, sync(paths.root))
   const looks = names.map(async name => {
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const { nodes, holder } = await group.queues.look(connection, name)
-      const records = await recordsOf(group, connection, paths, name, nodes)
-      // The node was gone, perhaps because the lease moved to another session.
-      if (!holder || records[0]?.state === 'held') return records
+    const known = new Map<string, Found>()
+    for (let attempt = 0; ; attempt++) {
+      const queue = await group.queues.look(connection, name)
+      const nodes = [...queue.holders.filter(({ id }) => !queue.isWithdrawn(id)), ...queue.waiters]
+      const records = await recordsOf(group, connection, paths, name, nodes, known)
+      // A node was gone: the claim was granted or moved to another session, or it ended.
+      if (records.length === nodes.length || attempt === MAX_ATTEMPTS) return records
     }
-    throw tooManyChanges(name)
   })
   const [records] = await Promise.all([Promise.all(looks), synced])
   return records.flat()
 }
 
-/** The records of the first nodes of a queue, without those that are gone by now. */
+/** The records of the first nodes of a queue, without those that are gone by now. `known`: what was read before, by node. */
 export async function recordsOf(
   group: Group,
   connection: Connection,
   paths: Paths,
   name: string,
   nodes: readonly Node[],
+  known: Map<string, Found> = new Map(),
 ): Promise<LeaseRecord[]> {
-  const waitsFrom = nodes[0]?.kind === 'h' ? 1 : 0
-  const read = async (node: Node, index: number): Promise<LeaseRecord | undefined> => {
-    const found = await dataAt(group, connection, paths.node(name, node.name))
-    return found && recordOf(name, node, index - waitsFrom, found.data, found.stat)
+  const read = async (node: Node): Promise<void> => {
+    const found = known.has(node.name) ? undefined : await dataAt(group, connection, paths.node(name, node.name))
+    if (found) known.set(node.name, found)
   }
-  return (await Promise.all(nodes.map(read))).filter(record => record !== undefined)
+  await Promise.all(nodes.map(read))
+  const there = nodes.filter(node => known.has(node.name))
+  const holding = there.filter(({ kind }) => kind !== 'w').length
+  return there.map((node, index) => {
+    const { data, stat } = known.get(node.name) as Found
+    const details = detailsOf(data)
+    if (index >= holding) return waiterRecord(name, node, index - holding, details)
+    return heldRecord(name, node, node.token ?? stat.czxid, details)
+  })
 }
 
 /** The node by which a claim holds, of any session. */
@@ -66,10 +80,11 @@ export async function leaseOf(
   { name, id }: ClaimKey,
 ): Promise<Held | undefined> {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const { holder, mark } = await group.queues.lookAtNewest(connection, name)
-    if (holder?.id !== id) return undefined
-    const held = await heldBy(group, connection, paths, name, holder)
-    if (held) return held.token < mark ? undefined : held
+    const { holders, parent } = await group.queues.lookAtNewest(connection, name)
+    const node = holders.find(holder => holder.id === id)
+    if (!node) return undefined
+    const held = await heldBy(group, connection, paths, name, node)
+    if (held) return node.kind === 'c' && held.token < parent.mark ? undefined : held
   }
   throw tooManyChanges(name)
 }
@@ -88,11 +103,7 @@ export async function heldBy(
   return { node, token: node.token ?? czxid, version, ...detailsOf(found.data) }
 }
 
-async function dataAt(
-  group: Group,
-  connection: Connection,
-  path: string,
-): Promise<{ data: string; stat: Stat } | undefined> {
+async function dataAt(group: Group, connection: Connection, path: string): Promise<Found | undefined> {
   try {
     return await group.send(connection, getData(path))
   } catch (error) {

@@ -1,21 +1,33 @@
 import { describe, expect, test } from 'vitest'
-import { newNode, nodeInPlace, parseNode, Queue, tombstone } from './nodes.ts'
+import { claimOf } from '../../../test/support.ts'
+import { type Node, newNode, nodeInPlace, parseNode, Queue, tombstone } from './nodes.ts'
 
 const a = 'aa'.repeat(16)
 const b = 'bb'.repeat(16)
 const c = 'cc'.repeat(16)
 
+const nothing = { limit: 1, units: 1, token: undefined, roundTrip: 0 }
+
 describe('the name of a node', () => {
   test.each([
-    [`h${a}-0000000007`, { kind: 'h', id: a, token: undefined, roundTrip: 0, place: 7 }],
-    [`w${a}--2147483648`, { kind: 'w', id: a, token: undefined, roundTrip: 0, place: -2_147_483_648 }],
-    [`h${a}-01234567-0000000007`, { kind: 'h', id: a, token: undefined, roundTrip: 0, place: 7 }],
-    [`h${a}-01234567-t1f-0000000007`, { kind: 'h', id: a, token: 31n, roundTrip: 0, place: 7 }],
-    [`w${a}-r480-0000000007`, { kind: 'w', id: a, token: undefined, roundTrip: 480, place: 7 }],
-    [`h${a}-01234567-t1f-r480--2147483648`, { kind: 'h', id: a, token: 31n, roundTrip: 480, place: -2_147_483_648 }],
-    [`x${a}`, { kind: 'x', id: a, token: undefined, roundTrip: 0, place: 0 }],
+    [`c${a}-0000000007`, { kind: 'c', slots: [0], place: 7 }],
+    [`w${a}--2147483648`, { kind: 'w', slots: [], place: -2_147_483_648 }],
+    [`h${a}-01234567-0000000007`, { kind: 'h', slots: [0], place: 7 }],
+    [`h${a}-01234567-t1f-0000000007`, { kind: 'h', slots: [0], token: 31n, place: 7 }],
+    [`w${a}-r480-0000000007`, { kind: 'w', slots: [], roundTrip: 480, place: 7 }],
+    [
+      `h${a}-01234567-t1f-r480--2147483648`,
+      { kind: 'h', slots: [0], token: 31n, roundTrip: 480, place: -2_147_483_648 },
+    ],
+    [`w${a}-l5-u3-r4-0000000007`, { kind: 'w', limit: 5, units: 3, slots: [], roundTrip: 4, place: 7 }],
+    [`t${a}-l2147483647-r4-0000000007`, { kind: 't', limit: 2_147_483_647, slots: [], roundTrip: 4, place: 7 }],
+    [
+      `h${a}-01234567-t1f-l5-s0.2.4-r4-0000000007`,
+      { kind: 'h', limit: 5, units: 3, slots: [0, 2, 4], token: 31n, roundTrip: 4, place: 7 },
+    ],
+    [tombstone(a), { kind: 'x', slots: [], place: 0 }],
   ])('%s says all that decides', (name, expected) => {
-    expect(parseNode(name)).toEqual({ name, ...expected })
+    expect(parseNode(name)).toEqual({ ...nothing, name, id: a, ...expected })
   })
 
   test.each(['', 'lock-0000000001', `h${a}`, `x${a}-0000000001`, `q${a}-0000000001`, `h${a}-12`, 'h-0000000001'])(
@@ -23,47 +35,57 @@ describe('the name of a node', () => {
     name => expect(parseNode(name)).toBeUndefined(),
   )
 
-  test('of a node that replaces another keeps its position, and is unique', () => {
-    for (const place of [0, 7, 2_147_483_647, -1, -2_147_483_648]) {
-      const from = { name: newNode('w', a, 480), kind: 'w', id: a, token: undefined, roundTrip: 480, place } as const
-      const [one, two] = [nodeInPlace('h', from, 99n), nodeInPlace('h', from, 99n)]
-      expect(one).not.toBe(two)
-      expect(parseNode(one)).toEqual({ name: one, kind: 'h', id: a, token: 99n, roundTrip: 480, place })
-    }
+  test('of a node that replaces another keeps its position and its terms, and is unique', () => {
+    for (const place of [0, 7, 2_147_483_647, -1, -2_147_483_648])
+      for (const limit of [1, 5]) {
+        const claim = { ...claimOf('name'), id: a, limit, units: limit > 1 ? 2 : 1 }
+        const number = place < 0 ? `-${String(-place).padStart(9, '0')}` : String(place).padStart(10, '0')
+        const from = nodeOf(`${newNode('w', claim, 480)}${number}`)
+        const slots = limit > 1 ? [1, 4] : [0]
+        const [one, two] = [0, 1].map(() => nodeInPlace(from, { kind: 'h', token: 99n, slots })) as [string, string]
+        expect(one).not.toBe(two)
+        expect(parseNode(one)).toEqual({ ...from, name: one, kind: 'h', token: 99n, slots })
+        const waits = nodeInPlace(from, { kind: 'w' })
+        expect(parseNode(waits)).toEqual({ ...from, name: waits })
+      }
   })
 
   test.each([
     [`w${a}-0000000007`, `h${a}-0000000007`],
     [`w${a}-r480-0000000007`, `h${a}-r480-0000000007`],
     [`w${a}-01234567--2147483648`, `h${a}-01234567--2147483648`],
-  ])('of a waiter, %s, that begins to hold is known in advance, and no node has had it', (name, holder) => {
-    const waiter = parseNode(name)
-    if (!waiter) throw new Error(`${name} is not a node of a claim`)
-    expect(nodeInPlace('h', waiter, undefined)).toBe(holder)
-    const held = parseNode(holder)
-    if (!held) throw new Error(`${holder} is not a node of a claim`)
-    expect(held).toEqual({ ...waiter, name: holder, kind: 'h' })
-    for (const kind of ['h', 'w'] as const) expect([name, holder]).not.toContain(nodeInPlace(kind, held, undefined))
+  ])('of a waiter, %s, that begins to hold alone is known in advance, and no node has had it', (name, holder) => {
+    const waiter = nodeOf(name)
+    const holding = { kind: 'h', token: undefined, slots: [0] } as const
+    expect(nodeInPlace(waiter, holding)).toBe(holder)
+    const held = nodeOf(holder)
+    expect(held).toEqual({ ...waiter, name: holder, kind: 'h', slots: [0] })
+    for (const by of [holding, { kind: 'w' }] as const) expect([name, holder]).not.toContain(nodeInPlace(held, by))
   })
 })
 
 describe('a queue', () => {
   test("is in the order of the server's numbers, also after its counter overflowed", () => {
-    const names = [`w${b}--2147483648`, `h${a}-2147483647`, `w${c}--2147483647`]
-    const line = new Queue(names, 0n)
-    expect(line.nodes.map(({ id }) => id)).toEqual([a, b, c])
-    expect(line.holder?.id).toBe(a)
+    const queue = new Queue([`w${b}--2147483648`, `c${a}-2147483647`, `w${c}--2147483647`])
+    expect(queue.nodes.map(({ id }) => id)).toEqual([a, b, c])
+    expect(queue.holders.map(({ id }) => id)).toEqual([a])
+    expect(queue.waiters.map(({ id }) => id)).toEqual([b, c])
   })
 
-  test('has a holder only if its first node holds', () => {
-    expect(new Queue([`w${a}-0000000001`, `h${b}-0000000002`], 0n).holder).toBeUndefined()
+  test('has all nodes that hold, by their slots, and the first of all if that may hold alone', () => {
+    const shared = [`h${a}-l3-s1-0000000001`, `w${b}-0000000002`, `h${c}-l3-s0-0000000003`]
+    expect(new Queue(shared).holders.map(({ id }) => id)).toEqual([c, a])
+    expect(new Queue([`w${a}-0000000001`, `c${b}-0000000002`]).holders).toEqual([])
+    expect(new Queue([`t${a}-0000000001`, `c${b}-0000000002`]).holders).toEqual([])
   })
 
-  test('knows the nodes ahead of a claim and the withdrawn claims, and ignores foreign nodes', () => {
-    const line = new Queue([`w${b}-0000000002`, tombstone(c), `h${a}-0000000001`, 'something else'], 0n)
-    const [mine] = line.of(b)
-    expect(mine && line.ahead(mine).map(({ id }) => id)).toEqual([a])
-    expect([line.isWithdrawn(c), line.isWithdrawn(a)]).toEqual([true, false])
-    expect(line.nodes).toHaveLength(2)
+  test('knows the withdrawn claims, and ignores foreign nodes', () => {
+    const queue = new Queue([`w${b}-0000000002`, tombstone(c), `c${a}-0000000001`, 'something else'])
+    expect([queue.isWithdrawn(c), queue.isWithdrawn(a)]).toEqual([true, false])
+    expect(queue.nodes).toHaveLength(2)
   })
 })
+
+function nodeOf(name: string): Node {
+  return parseNode(name) ?? expect.fail(`${name} is not a node of a claim`)
+}

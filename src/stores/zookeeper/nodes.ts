@@ -1,12 +1,21 @@
 import { randomId } from '../../contract/random-id.ts'
+import type { Claim } from '../../contract/store.ts'
 import { roundTripOf } from '../../contract/time.ts'
 
 /** A node of a claim. Its name contains everything that decides. */
 export interface Node {
   readonly name: string
-  /** `h`: holds the name if it is the first. `w`: waits. `x`: the claim was withdrawn. */
-  readonly kind: 'h' | 'w' | 'x'
+  /**
+   * `h`: holds. `c`: holds the name alone if it is the first node of all. `w`: waits. `t`: tries, without a position in the
+   * queue. `x`: the claim was withdrawn.
+   */
+  readonly kind: 'h' | 'c' | 'w' | 't' | 'x'
   readonly id: string
+  readonly limit: number
+  /** How many slots it wants. */
+  readonly units: number
+  /** The slots of a node that holds. */
+  readonly slots: readonly number[]
   /** The token, if the node replaced one that held. */
   readonly token: bigint | undefined
   /** What the round trip of the waiter adds to its grace period, in ms. */
@@ -15,26 +24,40 @@ export interface Node {
   readonly place: number
 }
 
-const pattern = /^([hwx])([0-9a-f]+)(?:-[0-9a-f]{8}(?:-t([0-9a-f]+))?)?(?:-r(\d+))?(?:-(-?\d{9,}))?$/
+const pattern =
+  /^([hcwtx])([0-9a-f]+)(?:-[0-9a-f]{8}(?:-t([0-9a-f]+))?)?(?:-l(\d+))?(?:-u(\d+)|-s(\d+(?:\.\d+)*))?(?:-r(\d+))?(?:-(-?\d{9,}))?$/
 
 /** The name without the position, which the server appends. */
-export function newNode(kind: 'h' | 'w', id: string, roundTrip: number): string {
-  return `${kind}${id}-r${roundTrip}-`
+export function newNode(kind: 'c' | 'w' | 't', { id, limit = 1, units = 1 }: Claim, roundTrip: number): string {
+  return `${kind}${id}${termsOf(limit, units > 1 ? `-u${units}` : '')}-r${roundTrip}-`
 }
+
+/** What the node that replaces another contains. */
+export type Successor =
+  | { readonly kind: 'w' }
+  | { readonly kind: 'h'; readonly token: bigint | undefined; readonly slots: readonly number[] }
 
 /**
  * The name of a node that replaces another in its position. It is unique, so it is never mistaken for the old node. That of a
- * waiter that begins to hold can be watched in advance.
+ * waiter that begins to hold the name alone can be watched in advance.
  */
-export function nodeInPlace(kind: 'h' | 'w', from: Node, token: bigint | undefined): string {
-  if (kind === 'h' && from.kind === 'w' && token === undefined) return holderAfter(from)
+export function nodeInPlace(from: Node, by: Successor): string {
+  const token = by.kind === 'h' ? by.token : undefined
+  if (by.kind === 'h' && from.kind === 'w' && from.limit === 1 && token === undefined) return holderAfter(from)
   const carried = token === undefined ? '' : `-t${token.toString(16)}`
-  return `${kind}${from.id}-${randomId().slice(0, 8)}${carried}-r${from.roundTrip}-${digits(from.place)}`
+  const units = from.units > 1 ? `-u${from.units}` : ''
+  const terms = termsOf(from.limit, by.kind === 'h' ? `-s${by.slots.join('.')}` : units)
+  return `${by.kind}${from.id}-${randomId().slice(0, 8)}${carried}${terms}-r${from.roundTrip}-${digits(from.place)}`
 }
 
-/** The name of the node by which a waiter holds. */
+/** The name of the node by which a waiter holds the name alone. */
 export function holderAfter(waiter: Node): string {
   return `h${waiter.name.slice(1)}`
+}
+
+/** A claim of limit 1 wants slot 0 alone. */
+function termsOf(limit: number, wanted: string): string {
+  return limit === 1 ? '' : `-l${limit}${wanted}`
 }
 
 /** In 10 characters, as the server writes it. */
@@ -42,45 +65,79 @@ function digits(place: number): string {
   return place < 0 ? `-${String(-place).padStart(9, '0')}` : String(place).padStart(10, '0')
 }
 
-/** The node of a withdrawn claim. */
+/** A new node of a withdrawn claim. Each withdrawal has its own, which no other one deletes. */
 export function tombstone(id: string): string {
-  return `x${id}`
+  return `x${id}-${randomId().slice(0, 8)}`
 }
 
 export function parseNode(name: string): Node | undefined {
-  const [, kind, id = '', token, roundTrip, place] = pattern.exec(name) ?? []
+  const [, kind, id = '', token, limit, units, slots, roundTrip, place] = pattern.exec(name) ?? []
   if (kind === undefined || (kind === 'x') !== (place === undefined)) return undefined
+  const has = slots?.split('.').map(Number) ?? [0]
   return {
     name,
     kind: kind as Node['kind'],
     id,
+    limit: Number(limit ?? 1),
+    units: Number(units ?? has.length),
+    slots: kind === 'h' || kind === 'c' ? has : [],
     token: token === undefined ? undefined : BigInt(`0x${token}`),
     roundTrip: roundTripOf(Number(roundTrip ?? 0)),
     place: Number(place ?? 0),
   }
 }
 
+/** What the node of a name says, apart from its children. */
+export interface Parent {
+  /** The last transaction that wrote its data. A `c` that was created before it does not hold by being the first. */
+  readonly mark: bigint
+  /** How often its data was written. */
+  readonly version: number
+  /** The positions of waiters that let their grace periods pass. */
+  readonly passed: readonly number[]
+  /** Changes when it is replaced or its permissions are set. Unique. */
+  readonly identity: string
+  /** The last transaction that created or deleted a child. */
+  readonly changed: bigint
+}
+
+const UNUSED: Parent = { mark: 0n, version: 0, passed: [], identity: '', changed: 0n }
+
 /** The claims of one name, in order. */
 export class Queue {
+  readonly parent: Parent
   readonly nodes: readonly Node[]
-  /** The last transaction that broke a lease or granted one to a waiter. An older node alone does not hold the name. */
-  readonly mark: bigint
-  /** Changes when the node of the name is replaced or its permissions are set. Unique. */
-  readonly version: string
   readonly #withdrawn: ReadonlySet<string>
   #byId: Map<string, Node[]> | undefined
 
-  constructor(children: readonly string[], mark: bigint, version = '') {
+  /** @default a name that was never used */
+  constructor(children: readonly string[], parent: Parent = UNUSED) {
     const all = children.map(parseNode).filter(node => node !== undefined)
-    this.mark = mark
-    this.version = version
-    this.nodes = all.filter(({ kind }) => kind !== 'x').sort((a, b) => before(a.place, b.place))
+    this.parent = parent
+    this.nodes = all.filter(({ kind }) => kind !== 'x').sort(compare)
     this.#withdrawn = new Set(all.filter(({ kind }) => kind === 'x').map(({ id }) => id))
   }
 
-  /** The node that holds. If the first one waits, nobody holds. */
-  get holder(): Node | undefined {
-    return this.nodes[0]?.kind === 'h' ? this.nodes[0] : undefined
+  /** The nodes that hold, by their lowest slots. */
+  get holders(): readonly Node[] {
+    const [first, ...others] = this.nodes
+    const holders = others.filter(({ kind }) => kind === 'h')
+    if (first?.kind === 'h' || first?.kind === 'c') holders.push(first)
+    return holders.sort((a, b) => (a.slots[0] as number) - (b.slots[0] as number))
+  }
+
+  /** The nodes that wait, in order. */
+  get waiters(): readonly Node[] {
+    return this.nodes.filter(node => node.kind === 'w' && this.isCurrent(node))
+  }
+
+  /** False if the claim was withdrawn, or has another node: then this one is about to be deleted. */
+  isCurrent(node: Node): boolean {
+    return !this.isWithdrawn(node.id) && this.of(node.id)[0] === node
+  }
+
+  isPassed({ place }: Node): boolean {
+    return this.parent.passed.includes(place)
   }
 
   isWithdrawn(id: string): boolean {
@@ -88,21 +145,13 @@ export class Queue {
   }
 
   /** The nodes of one claim: one, unless it was created twice at the same time. */
-  of(id: string): Node[] {
+  of(id: string): readonly Node[] {
     this.#byId ??= Map.groupBy(this.nodes, node => node.id)
     return this.#byId.get(id) ?? []
   }
-
-  /** The nodes ahead. */
-  ahead(of: Node): readonly Node[] {
-    return this.nodes.slice(
-      0,
-      this.nodes.findIndex(({ name }) => name === of.name),
-    )
-  }
 }
 
-/** The server counts in signed 32 bits: after 2,147,483,647 comes -2,147,483,648. */
-function before(a: number, b: number): number {
-  return (a - b) | 0
+/** Negative if `a` is before `b`. The server counts in signed 32 bits: after 2,147,483,647 comes -2,147,483,648. */
+export function compare(a: Node, b: Node): number {
+  return (a.place - b.place) | 0
 }

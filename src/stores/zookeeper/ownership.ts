@@ -25,7 +25,7 @@ export class Ownership {
    */
   async check(group: Group, connection: Connection, name: string, node: Node, queue: Queue): Promise<void> {
     const { ensemble, paths } = this.#settings
-    if (!ensemble.auth || this.#known.get(name) === queue.version) return
+    if (!ensemble.auth || this.#known.get(name) === queue.parent.identity) return
     const above = [paths.root, paths.name(name)]
     const [own, ...found] = await Promise.all(
       [paths.node(name, node.name), ...above].map(path => group.send(connection, getAcl(path))),
@@ -41,7 +41,7 @@ export class Ownership {
       )
     }
     if (this.#known.size >= MOST_NAMES) this.#known.clear()
-    this.#known.set(name, queue.version)
+    this.#known.set(name, queue.parent.identity)
   }
 }
 

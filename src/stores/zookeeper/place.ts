@@ -36,6 +36,14 @@ export interface Held extends Details {
   readonly version: number
 }
 
+/** What the rules grant, and the version of the data of the name for which they decided. */
+export interface Granted {
+  readonly slots: readonly number[]
+  /** The positions of the waiters that are passed then. */
+  readonly passed: readonly number[]
+  readonly version: number
+}
+
 /** One request of a claim. */
 export interface Asked {
   readonly claim: Claim

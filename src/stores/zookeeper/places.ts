@@ -1,7 +1,6 @@
-import type { Claim, LeaseRecord } from '../../contract/store.ts'
+import type { Claim } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
-import { placeLifetime } from '../shared/queue.ts'
-import type { Node } from './nodes.ts'
+import { positionLifetime } from '../shared/rules/name.ts'
 import type { Place } from './place.ts'
 import type { Watches } from './watches.ts'
 
@@ -41,7 +40,7 @@ export class Places {
       this.#staying.set(name, (this.#staying.get(name) ?? 0) + 1)
     }
     place.claim = claim
-    place.until = this.#clock.now() + placeLifetime(ttl)
+    place.until = this.#clock.now() + positionLifetime(ttl)
     return place
   }
 
@@ -50,7 +49,7 @@ export class Places {
     const { id, ttl } = claim
     const place = this.#places.get(id)
     if (place) place.claim = claim
-    if (place && !isWithdrawn(place)) place.until = Math.max(place.until, this.#clock.now() + placeLifetime(ttl))
+    if (place && !isWithdrawn(place)) place.until = Math.max(place.until, this.#clock.now() + positionLifetime(ttl))
     return place
   }
 
@@ -70,8 +69,8 @@ export class Places {
     place.token = undefined
   }
 
-  forget(place: Place): void {
-    if (this.#places.get(place.id) !== place) return
+  forget(place: Place | undefined): void {
+    if (!place || this.#places.get(place.id) !== place) return
     this.#places.delete(place.id)
     this.leave(place)
     this.#watches.forget(place.id)
@@ -92,14 +91,6 @@ export class Places {
   lapsed(): Place[] {
     const now = this.#clock.now()
     return this.all().filter(({ until }) => until <= now)
-  }
-
-  /** The record of a claim that holds by this node. A note that others wrote is missing. */
-  recordOf({ id, name }: Node): LeaseRecord | undefined {
-    const place = this.#places.get(id)
-    if (!place || place.token === undefined || place.node?.name !== name) return undefined
-    const { owner, note, ttl } = place.claim
-    return { name: place.name, state: 'held', owner, token: place.token, note, remaining: ttl }
   }
 }
 

@@ -59,6 +59,10 @@ export interface Stat {
   readonly aclVersion: number
   /** The session whose end deletes the node. 0n: none. */
   readonly owner: bigint
+  /** Bytes of its data. */
+  readonly length: number
+  /** The transaction that last created or deleted a child. */
+  readonly pzxid: bigint
 }
 
 /** One request: writes its body and reads the answer. */
@@ -236,10 +240,10 @@ function readStat(from: Reader): Stat {
   from.int() // cversion
   const aclVersion = from.int()
   const owner = from.long()
-  from.int() // dataLength
+  const length = from.int()
   from.int() // numChildren
-  from.long() // pzxid
-  return { czxid, mzxid, version, aclVersion, owner }
+  const pzxid = from.long()
+  return { czxid, mzxid, version, aclVersion, owner, length, pzxid }
 }
 
 export interface Handshake {

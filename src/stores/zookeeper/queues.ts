@@ -2,7 +2,9 @@ import type { Connection } from './connection.ts'
 import { isRefused } from './failure.ts'
 import { Queue } from './nodes.ts'
 import type { Paths } from './paths.ts'
-import { checkStep, code, getChildren, multi, type Request } from './protocol.ts'
+import { checkStep, code, getChildren, getData, multi, type Request } from './protocol.ts'
+import { passedIn } from './record.ts'
+import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
 type Send = <Answer>(connection: Connection, request: Request<Answer>) => Promise<Answer>
 
@@ -25,7 +27,7 @@ export class Queues {
     const look = new Promise<Queue>((resolve, reject) => {
       process.nextTick(() => {
         this.#looks.delete(name)
-        this.#look(connection, name).then(resolve, reject)
+        this.read(connection, name).then(resolve, reject)
       })
     })
     this.#looks.set(name, look)
@@ -40,13 +42,23 @@ export class Queues {
     return queue
   }
 
-  async #look(connection: Connection, name: string): Promise<Queue> {
+  /** As `look`, but the request leaves at once, and its answer is not shared. */
+  async read(connection: Connection, name: string): Promise<Queue> {
+    const path = this.#paths.name(name)
     try {
-      const { children, stat } = await this.#send(connection, getChildren(this.#paths.name(name)))
-      return new Queue(children, stat.mzxid, `${stat.czxid} ${stat.aclVersion}`)
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+        const { children, stat } = await this.#send(connection, getChildren(path))
+        const { mzxid: mark, version, czxid, aclVersion, pzxid: changed } = stat
+        const parent = { mark, version, passed: [], identity: `${czxid} ${aclVersion}`, changed }
+        // Only waiters can have been passed.
+        if (stat.length === 0 || !children.some(child => child.startsWith('w'))) return new Queue(children, parent)
+        const found = await this.#send(connection, getData(path))
+        if (found.stat.mzxid === mark) return new Queue(children, { ...parent, passed: passedIn(found.data) })
+      }
     } catch (error) {
-      if (isRefused(error, code.noNode)) return new Queue([], 0n) // the name was never used
+      if (isRefused(error, code.noNode)) return new Queue([]) // the name was never used
       throw error
     }
+    throw tooManyChanges(name)
   }
 }

@@ -1,4 +1,5 @@
 import { LeaseError } from '../../contract/errors.ts'
+import type { Clock } from '../../contract/time.ts'
 
 /** How often a request starts again because others changed the queue meanwhile. */
 export const MAX_ATTEMPTS = 10
@@ -8,4 +9,13 @@ export function tooManyChanges(name: string): LeaseError {
     'STORE_UNAVAILABLE',
     `the queue of ${JSON.stringify(name)} changed during each of ${MAX_ATTEMPTS} attempts: retry`,
   )
+}
+
+/** Milliseconds: the first pause is at most this long, each later one twice as long, up to the longest. */
+const [SHORTEST_PAUSE, LONGEST_PAUSE] = [4, 128]
+
+/** Waits for a random time after a conflict, so that processes which try at the same time do not meet again. */
+export function pauseAfter(attempt: number, clock: Clock): Promise<void> {
+  const longest = Math.min(SHORTEST_PAUSE * 2 ** attempt, LONGEST_PAUSE)
+  return new Promise(resolve => void clock.after(longest * Math.random(), resolve))
 }

@@ -21,6 +21,7 @@ import { GracePeriods } from './grace-periods.ts'
 import { Groups } from './groups.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { heldBy, leaseOf, lookAt, namesFrom } from './inspection.ts'
+import { Keeper } from './keeper.ts'
 import type { Asked, Settings } from './place.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
@@ -35,6 +36,7 @@ export class ZooKeeperStore implements Store {
   readonly #gracePeriods: GracePeriods
   readonly #acquisition: Acquisition
   readonly #waiters: Waiters
+  readonly #keeper: Keeper
   /** What to call when the lease of a claim is over. */
   readonly #losses = new Map<string, () => void>()
   #isClosed = false
@@ -45,11 +47,13 @@ export class ZooKeeperStore implements Store {
     this.#settings = settings
     this.#waiters = new Waiters(settings.clock)
     this.#gracePeriods = new GracePeriods(settings.clock)
+    const wake = (id: string, delay = 0): void => this.#waiters.notify(id, delay)
     this.#groups = new Groups(settings, shortestSession, {
-      wake: (id, delay) => this.#waiters.notify(id, delay),
+      wake,
       lose: id => this.#lose(id),
       hold: name => this.#gracePeriods.hold(name),
     })
+    this.#keeper = new Keeper(settings.clock, this.#groups, wake)
     this.#acquisition = new Acquisition(settings, this.#groups, this.#gracePeriods)
   }
 
@@ -81,11 +85,13 @@ export class ZooKeeperStore implements Store {
     return () => void this.#losses.delete(id)
   }
 
-  watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
+  watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
     return this.#guard(signal, async () => {
+      const { id } = claim
       const place = this.#groups.of(id)?.places.get(id)
       if (place) place.watch = signal
-      this.#waiters.add(id, wake, signal)
+      this.#waiters.add(id, wake, signal, () => this.#keeper.remove(claim))
+      if (!signal.aborted) this.#keeper.add(claim)
     })
   }
 
@@ -109,6 +115,7 @@ export class ZooKeeperStore implements Store {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#waiters.clear()
+    this.#keeper.clear()
     await this.#groups.close()
   }
 
@@ -119,7 +126,7 @@ export class ZooKeeperStore implements Store {
     // Heartbeats a third of the ttl apart leave 2/3 of it before each. Less than half means that some were lost.
     const least = ttl / 2
     const known = group.places.keep(claim)
-    if (known?.node?.kind === 'h' && known.token !== undefined) {
+    if (known?.node && known.node.kind !== 'w' && known.token !== undefined) {
       if (await group.check(known, least, signal)) return this.#acquisition.hold(group, known, asked)
       group.places.forget(known)
     }
@@ -134,7 +141,7 @@ export class ZooKeeperStore implements Store {
         (found && (await heldBy(group, connection, paths, name, found))) ??
         (await leaseOf(group, connection, paths, claim))
       if (!held) return undefined
-      const place = await group.take(connection, asked, { from: held.node, ahead: [], kind: 'h', held })
+      const place = await group.take(connection, asked, { from: held.node, held })
       if (place) return this.#acquisition.hold(group, place, asked)
     }
     throw tooManyChanges(name)
@@ -150,13 +157,14 @@ export class ZooKeeperStore implements Store {
       group.places.leave(place)
       const connection = await group.connection(0)
       const { node } = place
-      const isDeleted = node !== undefined && (await group.delete(connection, name, [node]))
-      // On a session that may end within 5 s, a tombstone does not last that long.
-      const isShort = group.session.timeout < 2 * LONGEST_REQUEST
-      const before = !isDeleted && isShort ? await this.#withdrawUnclaimed(key) : 'gone'
+      // What a claim that asks now has created may be refused, because it was withdrawn before.
+      const isKnown = node !== undefined && !this.#acquisition.isAsking(id)
+      const isDeleted = isKnown && (await group.delete(connection, name, [node]))
       const answer = isDeleted ? 'released' : await group.withdraw(connection, key)
+      // On a session that may end within 5 s, a tombstone does not last that long.
+      if (answer === 'gone' && group.session.timeout < 2 * LONGEST_REQUEST) await this.#withdrawUnclaimed(key)
       group.places.forget(place)
-      return before === 'gone' ? answer : before
+      return answer
     } catch (error) {
       group.places.abandon(place)
       throw error
@@ -182,7 +190,7 @@ export class ZooKeeperStore implements Store {
     return answer
   }
 
-  /** The claims of a session end with it. A request that finds it ended is retried once with a new session. */
+  /** The claims of a session end with it. A request that finds one ended is retried with a new one, for each that it uses. */
   async #guard<Answer>(signal: AbortSignal, ask: () => Promise<Answer>): Promise<Answer> {
     for (let attempt = 0; ; attempt++) {
       signal.throwIfAborted()
@@ -193,7 +201,7 @@ export class ZooKeeperStore implements Store {
         if (signal.aborted && error === signal.reason) throw error
         if (this.#isClosed) throw closed()
         this.#groups.drop()
-        if (!(error instanceof Expired) || attempt > 0) throw failure(error, true)
+        if (!(error instanceof Expired) || attempt > 1) throw failure(error, true)
       }
     }
   }

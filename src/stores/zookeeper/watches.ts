@@ -1,13 +1,15 @@
 /** Which waiters of one session to wake when a node changes or is deleted. */
 export class Watches {
-  readonly wake: (id: string, delay: number) => void
+  readonly #wake: (id: string, delay: number) => void
+  /** The waiters that were woken and have not asked since. */
+  readonly #told = new Set<string>()
   /** The delay in milliseconds after which each asks, by path and id. */
   readonly #watches = new Map<string, Map<string, number>>()
   /** The watched paths of each waiter. */
   readonly #paths = new Map<string, Set<string>>()
 
   constructor(wake: (id: string, delay: number) => void) {
-    this.wake = wake
+    this.#wake = wake
   }
 
   add(path: string, id: string, delay: number): void {
@@ -19,6 +21,16 @@ export class Watches {
   /** The waiters that watch this node, each with its delay. */
   at(path: string): readonly (readonly [id: string, delay: number])[] {
     return [...(this.#watches.get(path) ?? [])]
+  }
+
+  /** The waiter asks, and needs another wake from now on. */
+  listen(id: string): void {
+    this.#told.delete(id)
+  }
+
+  /** Was the waiter woken, and has it not asked since? */
+  isTold(id: string): boolean {
+    return this.#told.has(id)
   }
 
   /** The waiter is not woken by this node any more. */
@@ -33,7 +45,14 @@ export class Watches {
 
   /** The claim no longer waits. A node may exist for days while waiters come and go. */
   forget(id: string): void {
+    this.#told.delete(id)
     for (const path of [...(this.#paths.get(id) ?? [])]) this.remove(path, id)
+  }
+
+  /** The waiter should ask after `delay` ms. */
+  wake(id: string, delay: number): void {
+    this.#told.add(id)
+    this.#wake(id, delay)
   }
 
   /** The server reports each watched node once. */

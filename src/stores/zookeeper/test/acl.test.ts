@@ -145,14 +145,14 @@ test('a claim that was refused before it had a node is forgotten, and one that m
     const settings = { ...settingsWith(server, systemClock()), paths: new Paths(chroot, 'holdfast') }
     const group = new Group(settings, 10_000, { wake: () => {}, lose: () => {}, hold: () => {} })
     const claim = claimOf(name)
-    await expect(group.put(await group.connection(0), claim, 'h')).rejects.toThrow('NOAUTH')
+    await expect(group.put(await group.connection(0), claim, 'c')).rejects.toThrow('NOAUTH')
     const kinds = group.places.all().map(({ node }) => node?.kind)
     await group.close()
     return kinds
   }
   expect(await nodesAfterPut('/blind', 'closed')).toEqual([])
   expect(await nodesAfterPut('/denied', 'any')).toEqual([])
-  expect(await nodesAfterPut('/blind', 'unread')).toEqual(['h'])
+  expect(await nodesAfterPut('/blind', 'unread')).toEqual(['c'])
 })
 
 test('a chroot that is there is used by its user, who has no rights on the folders above it', async () => {

@@ -76,7 +76,7 @@ describe('options', () => {
       `zookeeper://app:p%40ss@127.0.0.1:${server.port},127.0.0.1:${server.port}/apps/billing?prefix=x&sessionTimeout=5000`,
     )
     await hold(store, claimOf('a/b'))
-    expect(await server.ask('dump')).toMatch('/apps/billing/x/a%2Fb/h')
+    expect(await server.ask('dump')).toMatch('/apps/billing/x/a%2Fb/c')
   })
 })
 

@@ -1,0 +1,71 @@
+import type { Connection } from './connection.ts'
+import { isRefused } from './failure.ts'
+import type { Node } from './nodes.ts'
+import type { Paths } from './paths.ts'
+import type { Place } from './place.ts'
+import { isWithdrawn, type Places } from './places.ts'
+import { code, exists } from './protocol.ts'
+import type { Queues } from './queues.ts'
+
+/** The claims of one session. */
+interface Claims {
+  readonly places: Places
+  readonly queues: Queues
+  readonly session: { readonly id: bigint }
+  delete(connection: Connection, name: string, nodes: readonly Node[]): Promise<boolean>
+}
+
+/** Finds the nodes of claims whose answers were lost. */
+export class LostNodes {
+  readonly #paths: Paths
+  readonly #claims: Claims
+
+  constructor(paths: Paths, claims: Claims) {
+    this.#paths = paths
+    this.#claims = claims
+  }
+
+  /** Afterwards the place has the one node of the claim. A claim that has none in this session is forgotten. */
+  async find(connection: Connection, place: Place): Promise<void> {
+    const { name, id } = place
+    const nodes = (await this.#claims.queues.look(connection, name)).of(id)
+    if (isWithdrawn(place)) await this.#claims.delete(connection, name, nodes)
+    if (isWithdrawn(place)) return this.#claims.places.forget(place)
+    const own = await this.#own(connection, name, nodes)
+    // The first one counts, whichever session it belongs to.
+    const first = own[0]?.node === nodes[0] ? own.shift() : undefined
+    const others = own.map(each => each.node)
+    await this.#claims.delete(connection, name, others).catch(unlessRefused)
+    if (first) Object.assign(place, first)
+    else this.#claims.places.forget(place)
+  }
+
+  /** Those of the nodes that this session has. */
+  async #own(connection: Connection, name: string, nodes: readonly Node[]): Promise<{ node: Node; czxid: bigint }[]> {
+    const found = await Promise.all(
+      nodes.map(async node => {
+        const stat = await connection.send(exists(this.#paths.node(name, node.name))).catch(error => {
+          if (isRefused(error, code.noNode)) return undefined
+          throw error
+        })
+        return stat?.owner === this.#claims.session.id ? [{ node, czxid: stat.czxid }] : []
+      }),
+    )
+    return found.flat()
+  }
+
+  /** Finds the node of an abandoned claim, which the next sweep deletes. A claim that has none is forgotten. */
+  async locate(connection: Connection, place: Place): Promise<void> {
+    const { name, id, until } = place
+    const queue = await this.#claims.queues.look(connection, name)
+    const [own] = await this.#own(connection, name, queue.of(id))
+    if (place.until !== until || place.node) return // it asked again
+    if (own) Object.assign(place, own)
+    else this.#claims.places.forget(place)
+  }
+}
+
+/** What the server refuses for one name must not keep the session from its other requests. */
+export function unlessRefused(error: unknown): void {
+  if (!isRefused(error)) throw error
+}

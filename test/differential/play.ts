@@ -163,8 +163,13 @@ class Player {
     const store = clients[client] as Store
     const [op, asked] = this.#opOf(request, claim)
     if (op.verb === 'release') this.#stop(claim.id)
-    const watching = this.#watching
     const sent = now()
+    // A waiter that loses its position is woken (R9).
+    for (const id of this.#kept) {
+      const asked = this.#asked.get(id) ?? sent
+      if (this.#watches.get(id)?.wakes.some(({ at }) => at >= asked)) this.#neglect(id, sent - asked, Infinity)
+    }
+    const watching = this.#watching
     const until = sent + (op.verb === 'release' || op.verb === 'break' ? 5_000 : requestLimit(asked.ttl))
     try {
       const is = await ask(store, op, asked, signal ?? AbortSignal.timeout(10_000))

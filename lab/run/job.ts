@@ -1,5 +1,4 @@
 import type { Lease, Locks, Permit } from '../../src/index.ts'
-import { heldSlotsOf } from '../../src/recipes/sharing/permit.ts'
 import { pick, type Random } from '../faults/random.ts'
 import type { Mark, Role, Shared } from '../judge/shared.ts'
 
@@ -28,7 +27,7 @@ export function jobOf(locks: Locks, name: string, shared: Shared | undefined, tt
 /** The slots of a permit; `undefined` for a lease. */
 export function marksOf(lease: Lease | Permit): readonly Mark[] | undefined {
   if (!('slots' in lease)) return undefined
-  return heldSlotsOf(lease).map(({ slot, token }) => ({ slot, token: token.toString() }))
+  return lease.slots.map(slot => ({ slot, token: lease.token.toString() }))
 }
 
 /** The names of a run that are shared: semaphores, and where the engine has them, readers and writers in turn. */

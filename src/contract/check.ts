@@ -15,10 +15,10 @@ const invisible = /[\p{Zl}\p{Zp}]|(?!\u200c|\u200d|\p{VS})\p{DI}/u
 export function checkName(name: unknown): asserts name is string {
   checkStoredName(name)
   if (name.includes(SEPARATOR))
-    throw invalid(`the name ${show(name)} contains ${SEPARATOR} (U+241F), which is reserved for slots and markers`)
+    throw invalid(`the name ${show(name)} contains ${SEPARATOR} (U+241F), which is reserved for markers`)
 }
 
-/** As `checkName`, for calls that show or break what is stored: slots and gates too. */
+/** As `checkName`, for calls that show or break what is stored: markers too. */
 export function checkStoredName(name: unknown): asserts name is string {
   checkText(name, 'the name of a lease')
   if (name === '') throw invalid('the name of a lease is empty: give 1 to 255 bytes of text')

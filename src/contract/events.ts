@@ -3,7 +3,7 @@ import { invalid } from './check.ts'
 import type { LeaseEvents } from './lease-events.ts'
 
 /** Emits one kind of event. */
-export interface Emitter<Message> {
+interface Emitter<Message> {
   readonly hasSubscribers: boolean
   publish(message: Message): void
 }

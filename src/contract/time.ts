@@ -99,7 +99,7 @@ export const TURN = 100
 export const SHORT_TURN = 2
 
 /** The number of waiters at the head of a queue whose grace period is `TURN` plus their round trip. */
-export const LONG_TURNS = 10
+const LONG_TURNS = 10
 
 /** What the longer grace periods of the first ten add. */
 export const FIRST_TURNS: number = LONG_TURNS * (TURN - SHORT_TURN)

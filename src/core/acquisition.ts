@@ -1,7 +1,6 @@
 import { LeaseError, type LeaseErrorOf } from '../contract/errors.ts'
 import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
-import { partOf } from '../contract/reserved.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
 import { FIRST_TRY, LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
@@ -230,7 +229,7 @@ export class Acquisition {
     }
     if (error.code !== 'OUTCOME_UNKNOWN') throw this.#reason ?? error
     const asked = `${this.#failures} requests in ${Math.round(now - this.#silentSince)} ms`
-    throw unanswered(this.#reason ?? error, asked, partOf(name).name, ttl)
+    throw unanswered(this.#reason ?? error, asked, name, ttl)
   }
 
   /** True if the watch has just been armed and may have missed a wake. */

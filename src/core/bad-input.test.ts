@@ -198,7 +198,7 @@ test('no caller can acquire the marker of a run, which would make --skip-if-ran-
   const error = await failureOf(locks.tryAcquire('job\u241fran'))
   expect(error).toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: expect.stringContaining('reserved for slots and markers'),
+    message: expect.stringContaining('reserved for markers'),
   })
   await locks.close()
 })

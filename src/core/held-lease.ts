@@ -25,10 +25,6 @@ export interface LeaseGroup {
   abort(reason: unknown): void
   /** One of them was lost. */
   lose(error: LeaseError, reason: LossReason): void
-  /** One of them is renewed. */
-  watchHandle?(): void
-  /** One of them was released. */
-  released?(): void
 }
 
 /** The lease as the core sees it. */
@@ -169,7 +165,6 @@ export class HeldLease implements ListedLease {
 
   watchHandle(): void {
     this.#handle.watch()
-    this.group?.watchHandle?.()
   }
 
   check(): LeaseError | undefined {
@@ -223,7 +218,6 @@ export class HeldLease implements ListedLease {
     if (answer === 'gone' && !this.#error) this.lose('gone', 'was gone when it was released')
     if (this.#error || answer === 'gone') return 'lost'
     if (answer === 'released') {
-      this.group?.released?.()
       if (this.#core.events.lease_released.hasSubscribers)
         this.#core.events.lease_released.publish({ lease: this.handle })
     }

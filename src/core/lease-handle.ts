@@ -49,7 +49,7 @@ export class LeaseHandle extends Handle implements Lease, Identified {
   }
 }
 
-export class PermitHandle extends LeaseHandle implements Permit {
+class PermitHandle extends LeaseHandle implements Permit {
   readonly limit: number
   readonly slots: readonly number[]
 
@@ -79,28 +79,22 @@ const dropped = new FinalizationRegistry<WeakRef<Held>>(held => {
   warn('HOLDFAST_LEASE_DROPPED', message)
 })
 
-const newHandle = (held: Held): LeaseHandle => {
-  return held.limit === undefined ? new LeaseHandle(held) : new PermitHandle(held)
-}
-
 /** The core's reference to a handle. It is strong at first, because watching a lease is too expensive for short leases. */
 export class HandleRef {
   readonly #held: Held
-  readonly #make: (held: Held) => LeaseHandle
   #mayBeDropped: boolean
   #strong: LeaseHandle | undefined
   #weak: WeakRef<LeaseHandle> | undefined
 
-  constructor(held: Held, mayBeDropped: boolean, make: (held: Held) => LeaseHandle = newHandle) {
+  constructor(held: Held, mayBeDropped: boolean) {
     this.#held = held
-    this.#make = make
     this.#mayBeDropped = mayBeDropped
   }
 
   get(): LeaseHandle {
     const handle = this.#strong ?? this.#weak?.deref()
     if (handle) return handle
-    this.#strong = this.#make(this.#held)
+    this.#strong = this.#held.limit === undefined ? new LeaseHandle(this.#held) : new PermitHandle(this.#held)
     return this.#strong
   }
 

@@ -6,7 +6,7 @@ import { List } from '../contract/list.ts'
 import { randomId } from '../contract/random-id.ts'
 import { isLease, type NameState, stateOf } from '../contract/record.ts'
 import { Cancel, request } from '../contract/request.ts'
-import { MARKER, slotName } from '../contract/reserved.ts'
+import { MARKER } from '../contract/reserved.ts'
 import {
   type Claim,
   LARGEST_LIMIT,
@@ -143,11 +143,8 @@ export class CoreLocks implements Leasing {
     this.closing.assertOpen()
     const { store } = this
     // Where a claim holds alone, a slot is a name of its own.
-    const nameOf = hasTickets(store) ? ticketName : slotName
     const [stored, parameters] =
-      slot === undefined || store.guarantees?.sharing === 'slots'
-        ? [name, { by, slot, token }]
-        : [nameOf(name, slot), { by, token }]
+      slot !== undefined && hasTickets(store) ? [ticketName(name, slot), { by, token }] : [name, { by, slot, token }]
     const ask = (signal: AbortSignal): Promise<bigint | undefined> => store.break(stored, parameters, signal)
     const higher = await request(this.core.clock, this.#requestLimit(), ask)
     if (higher !== undefined) events.lease_broken.publish({ name, by, token: higher })

@@ -17,9 +17,9 @@ export function ticketName(name: string, ticket: number): string {
   return ticket === 0 ? name : `${name}#${ticket}`
 }
 
-/** Is a permit a lease on one of several names over this store? It knows no slots and keeps no queue. */
+/** Is a permit a lease on one of several names over this store? Its claims hold alone, and it keeps no queue for others. */
 export function hasTickets({ guarantees }: Pick<Store, 'guarantees'>): boolean {
-  return guarantees?.sharing !== 'slots' && guarantees?.order === 'not promised'
+  return guarantees?.sharing !== 'slots'
 }
 
 /**

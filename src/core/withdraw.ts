@@ -1,7 +1,6 @@
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
 import { backoff, type Cancel, pause, request } from '../contract/request.ts'
-import { partOf } from '../contract/reserved.ts'
 import type { Claim, Store } from '../contract/store.ts'
 import {
   FIRST_TRY,
@@ -57,9 +56,8 @@ export async function withdraw(
           const isLate = clock.now() >= endsAt
           if ((failures === 0 && !isLate) || !lease) return 'gone'
           const what = isLate ? 'ended while it was released' : 'was gone when its release was repeated after a failure'
-          const known = partOf(name).name
-          const message = `the lease ${JSON.stringify(known)} ${what}`
-          return unknown(new LeaseError('OUTCOME_UNKNOWN', message, { lease: known }))
+          const message = `the lease ${JSON.stringify(name)} ${what}`
+          return unknown(new LeaseError('OUTCOME_UNKNOWN', message, { lease: name }))
         }
         released = true
         if (repeats-- <= 0) return 'released'

@@ -1,5 +1,4 @@
 import { checkKeys, checkText, invalid, show } from '../contract/check.ts'
-import { slotName } from '../contract/reserved.ts'
 import type { Holder, Holders, Mark, Marks, Shown } from './mark.ts'
 import { isAlone } from './rule.ts'
 import { areSlots, parseToken } from './shown.ts'
@@ -132,17 +131,12 @@ export function presentedBy(holder: Holder, { resource, epoch = 0 }: FenceOption
     throw invalid(`a fence needs a lease or its { name, token }, not ${show(holder)}`)
   if ('then' in holder) throw invalid('a fence needs a lease, not a promise: await it')
   if ('leases' in holder) throw invalid('this fence takes one lease, not a set: pass one of set.leases')
-  const [{ slot, token } = { slot: 0, token: undefined }, ...others] = heldSlotsOf(holder)
-  if (others.length > 0)
-    throw invalid(`this fence takes one token, and the permit of ${show(holder.name)} has ${others.length + 1} slots`)
-  const mark = { epoch, ...(token === undefined ? shownBy(holder) : { token }) }
+  const mark = { epoch, ...shownBy(holder) }
   checkMark(mark)
   const guarded = resource ?? holder.name
   checkResource(guarded)
-  const name = slotName(guarded, slot)
-  checkResource(name)
   assertNotEnded(holder)
-  return { resource: name, mark, name: slotName(holder.name, slot) }
+  return { resource: guarded, mark, name: holder.name }
 }
 
 function shownBy({ token, limit, slots }: Holder): Omit<Shown, 'epoch'> {
@@ -156,13 +150,8 @@ function shownBy({ token, limit, slots }: Holder): Omit<Shown, 'epoch'> {
 /** The mark of a lease. Throws `INVALID_ARGUMENT` for a permit: one mark cannot compare the tokens of several slots. */
 export function markOfLease(holder: Holder, options: FenceOptions, what: string): Mark {
   const { mark } = presentedBy(holder, options)
-  if (isAlone(mark) && heldSlotsOf(holder).length === 0) return mark
+  if (isAlone(mark)) return mark
   throw invalid(`${what} has one mark, and tokens of different slots cannot be compared: use a lease, not a permit`)
-}
-
-/** The slots of a permit that are leases of their own, each with a token. */
-function heldSlotsOf(holder: Holder): readonly { readonly slot: number; readonly token: bigint }[] {
-  return 'heldSlots' in holder && Array.isArray(holder.heldSlots) ? holder.heldSlots : []
 }
 
 /**
@@ -170,8 +159,7 @@ function heldSlotsOf(holder: Holder): readonly { readonly slot: number; readonly
  * mark in different orders would each wait for the other. Throws as `presentedBy`.
  */
 export function presentedByAll(holder: Holder | Holders, options: FenceOptions): readonly Presented[] {
-  if (typeof holder !== 'object' || holder === null) return [presentedBy(holder, options)]
-  if (!('leases' in holder)) return presentedBySlots(holder, options)
+  if (typeof holder !== 'object' || holder === null || !('leases' in holder)) return [presentedBy(holder, options)]
   const { leases } = holder
   if (!Array.isArray(leases) || leases.length === 0) throw invalid('a fence needs a set of at least one lease')
   if (options.resource !== undefined && leases.length > 1)
@@ -183,18 +171,6 @@ export function presentedByAll(holder: Holder | Holders, options: FenceOptions):
   const presented = leases.map(lease => presentedBy(lease, options))
   if (new Set(presented.map(({ resource }) => resource)).size < leases.length)
     throw invalid('the set has a name twice: pass one token for each name')
-  return presented.sort(byResource)
-}
-
-/** Each slot that is a lease of its own is a resource of its own. */
-function presentedBySlots(holder: Holder, options: FenceOptions): readonly Presented[] {
-  const slots = heldSlotsOf(holder)
-  if (slots.length < 2) return [presentedBy(holder, options)]
-  assertNotEnded(holder)
-  const { resource = holder.name } = options
-  const presented = slots.map(({ slot, token }) =>
-    presentedBy({ name: slotName(holder.name, slot), token }, { ...options, resource: slotName(resource, slot) }),
-  )
   return presented.sort(byResource)
 }
 

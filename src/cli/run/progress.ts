@@ -16,7 +16,7 @@ export function reportLease(names: readonly string[], output: Output): void {
   })
 }
 
-/** While this process waits for a shared name: reports that once. The holder of a busy event may be a waiter at the gate. */
+/** While this process waits for a shared name: reports that once. Each busy event names only one of several holders. */
 export function reportSharedWait(shared: string, output: Output): void {
   let isReported = false
   subscribe('lease_busy', ({ name }) => {

@@ -2,20 +2,14 @@ import { checkKeys, checkName, checkText, invalid, show } from '../../contract/c
 import type { LeaseError } from '../../contract/errors.ts'
 import type { Lease, Permit } from '../../contract/lease.ts'
 import type { SharedKind } from '../../contract/lease-events.ts'
-import { LONGEST_SHARED } from '../../contract/reserved.ts'
 import { LARGEST_LIMIT, MOST_UNITS } from '../../contract/store.ts'
 import { Acquisition } from '../../core/acquisition.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import { hasTickets, ticketName } from '../../core/tickets.ts'
 import type { Held } from '../../core/work.ts'
 import { type Acquirable, Acquiring } from './acquirable.ts'
-import { Call } from './call.ts'
-import type { Demand } from './demand.ts'
 import type { SharingHost } from './host.ts'
 import type { PermitOptions, ReadWrite, SemaphoreOptions } from './sharing.ts'
-
-/** The most permits of a name, and the number of readers, where claims hold alone: a call that waits queues for every slot. */
-const MOST_SLOTS = 16
 
 const semaphoreKeys: ReadonlySet<string> = new Set(['limit'])
 
@@ -30,37 +24,24 @@ export function semaphore(
     throw invalid(`semaphore needs an object with its limit, such as { limit: 3 }, not ${show(options)}`)
   checkKeys(options, semaphoreKeys, 'semaphore')
   const { limit } = options
-  const most = hasSlots(host) || hasTickets(host.core.store) ? LARGEST_LIMIT : MOST_SLOTS
-  if (!Number.isInteger(limit) || limit < 1 || limit > most)
-    throw invalid(`limit must be a whole number from 1 to ${most}, not ${show(limit)}`)
-  const isTickets = hasTickets(host.core.store)
-  if (isTickets) checkText(ticketName(name, limit - 1), `the name of the last ticket of ${show(name)}`)
-  if (isTickets || hasSlots(host)) return new Permits<Permit>(host, name, 'permit', limit)
-  checkSharedName(name)
-  return new SlotPermits(host, { name, kind: 'permit', slots: range(0, limit) })
+  if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_LIMIT)
+    throw invalid(`limit must be a whole number from 1 to ${LARGEST_LIMIT}, not ${show(limit)}`)
+  if (hasTickets(host.core.store))
+    checkText(ticketName(name, limit - 1), `the name of the last ticket of ${show(name)}`)
+  return new Permits<Permit>(host, name, 'permit', limit)
 }
 
 /** Readers and writers; see `Sharing.readWrite`. Throws `INVALID_ARGUMENT`. */
 export function readWrite(host: SharingHost, name: string): ReadWrite {
   checkName(name)
-  if (hasSlots(host)) {
-    const reader = new Permits<Permit>(host, name, 'reader', LARGEST_LIMIT)
-    return { name, reader, writer: new Permits<Lease>(host, name, 'writer') }
-  }
   const { store } = host.core
   if (hasTickets(store))
     throw invalid(
       `${store.kind} has no readers and writers: it keeps no queue, so readers would starve a writer. ` +
         'Use acquire(name), or one Redis, PostgreSQL, MySQL, etcd, ZooKeeper or SQLite',
     )
-  checkSharedName(name)
-  const readers = range(1, MOST_SLOTS)
-  const all = [0, ...readers]
-  return {
-    name,
-    reader: new SlotPermits(host, { name, kind: 'reader', slots: readers }, 1),
-    writer: new SlotPermits(host, { name, kind: 'writer', slots: all }, all.length),
-  }
+  const reader = new Permits<Permit>(host, name, 'reader', LARGEST_LIMIT)
+  return { name, reader, writer: new Permits<Lease>(host, name, 'writer') }
 }
 
 /** Claims on one name, of one limit. A `Permit` if there is one. */
@@ -89,43 +70,7 @@ class Permits<L extends Lease> extends Acquiring<L, PermitOptions> {
   }
 }
 
-/** Some slots of a name, of which each call acquires one or several. */
-class SlotPermits extends Acquiring<Permit, PermitOptions> {
-  readonly #demand: Omit<Demand, 'want'>
-  readonly #want: number | undefined
-
-  /** `want`: slots that each call acquires; without it, its option `permits` says so. */
-  constructor(host: SharingHost, demand: Omit<Demand, 'want'>, want?: number) {
-    super(host, want ? [] : ['permits'])
-    this.#demand = demand
-    this.#want = want
-  }
-
-  protected override async hold(terms: AcquireTerms, { permits }: PermitOptions): Promise<Held<Permit> | LeaseError> {
-    const want = this.#want ?? permitsOf(permits, this.#demand.slots.length)
-    return new Call(this.host, { ...this.#demand, want }, terms).run()
-  }
-}
-
-function hasSlots({ core }: SharingHost): boolean {
-  return core.store.guarantees?.sharing === 'slots'
-}
-
-/** A name whose slots have names that every store accepts. */
-function checkSharedName(name: unknown): asserts name is string {
-  checkName(name)
-  const bytes = Buffer.byteLength(name)
-  if (bytes > LONGEST_SHARED)
-    throw invalid(
-      `a shared name has at most ${LONGEST_SHARED} bytes of UTF-8, not ${bytes}: its slots have longer names`,
-    )
-}
-
 function permitsOf(permits: unknown = 1, limit: number): number {
   if (Number.isInteger(permits) && (permits as number) >= 1 && (permits as number) <= limit) return permits as number
   throw invalid(`permits must be a whole number from 1 to ${limit}, not ${show(permits)}`)
-}
-
-function range(first: number, count: number): number[] {
-  return Array.from({ length: count }, (_, index) => first + index)
 }

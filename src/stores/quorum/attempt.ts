@@ -2,10 +2,10 @@ import type { LeaseError } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import type { Busy, Claim } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { askAgainAfter, placeLifetime } from '../shared/queue.ts'
 import { commonToken, latest, mostAlike } from './holdings.ts'
 import type { Answer, Holding, Member, Vote } from './member.ts'
 import type { Node } from './node.ts'
+import { askAgainAfter, placeLifetime } from './queue.ts'
 import type { Quorum, Tally } from './quorum.ts'
 
 /** Milliseconds, random between these, before a claim asks again when no claim got a majority. */
@@ -140,7 +140,7 @@ export class Attempt {
     const remaining = lapses[majority - tally.count(isGranted) - 1] ?? 0
     return {
       held: false,
-      retryAfter: askAgainAfter(0, remaining, ahead, ttl, queue),
+      retryAfter: askAgainAfter(remaining, ahead, ttl, queue),
       ahead,
       listens,
       holder: { name, state: 'held', owner, token: BigInt(commonToken(held)), note, remaining },

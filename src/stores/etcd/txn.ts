@@ -174,7 +174,7 @@ export function leaveQueue(key: string, place: string, lease: string): object {
 }
 
 /** Reads for `situationOf`. */
-export function situation(keys: Keys, { name, id }: Claim): object[] {
+function situation(keys: Keys, { name, id }: Claim): object[] {
   const [gone, place] = [keys.gone(id), keys.place(name, id)]
   return [{ request_range: { key: gone, count_only: true } }, { request_range: { key: place } }, ...firstOf(keys, name)]
 }

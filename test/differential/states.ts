@@ -84,6 +84,7 @@ export class States {
     const isFirst = waiters.every(({ isPassed }) => isPassed)
     for (const { to } of joining(state, op, window, watching, this.#leniency)) {
       const { early, late } = to
+      if (!early.waiters.some(({ id }) => id === idOf(op))) continue // it was withdrawn
       // Its grace period begins.
       if (isFirst)
         yield { ...to, early: { ...early, changed: window.sent }, late: { ...late, changed: window.received } }

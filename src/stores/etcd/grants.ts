@@ -79,12 +79,12 @@ export class Grants {
   take(
     claim: Claim,
     decision: Granted,
-    { revision }: Pick<View, 'revision'>,
+    view: Pick<View, 'revision' | 'holders'>,
     place: string | undefined,
     signal: AbortSignal,
   ): Promise<Grant | Situation | undefined> {
     const attempt = async (lent: Lent): Promise<Outcome> => {
-      const txn = take(this.#keys, claim, lent, decision, revision, place)
+      const txn = take(this.#keys, claim, lent, decision, view, place)
       return outcomeOf(await this.#gateway.txn(txn, requestLimit(claim.ttl)))
     }
     return this.#take(claim, decision.slots, attempt, signal)

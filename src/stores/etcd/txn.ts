@@ -76,7 +76,13 @@ export function takeIfUnused(keys: Keys, claim: Claim, { lease, mark }: Pick<Poo
 }
 
 /**
- * Acquires the slots that `decide` found in this view, if no key of a holder was created since. That the claim at `place`
+ * Up to this many holders a grant compares that each still holds, so that it takes the lowest free slots. Of more, some always
+ * leave, and the grant would be decided again and again.
+ */
+export const MOST_COMPARED = 16
+
+/**
+ * Acquires the slots that `decide` found in this view, if no key of a holder was created since, and of few none deleted. That the claim at `place`
  * is next was read before, and nobody can ever get ahead of it. Another claim comes after all waiters, so none may have
  * joined. Otherwise reads which claim left the lease last, and for `situationOf`.
  */
@@ -85,7 +91,7 @@ export function take(
   claim: Claim,
   { lease, mark }: Pick<PooledLease, 'lease' | 'mark'>,
   { slots, limit, passes, passed }: Granted,
-  revision: bigint,
+  { revision, holders }: Pick<View, 'revision' | 'holders'>,
   place: string | undefined,
 ): object {
   const { name, id } = claim
@@ -93,6 +99,7 @@ export function take(
   return {
     compare: [
       noneSince(keys.holders(name), revision),
+      ...(holders.length > MOST_COMPARED ? [] : holders.map(found => madeAt(found.key, found.create_revision))),
       ...(place === undefined
         ? [absent({ key: keys.gone(id) }), noneSince(keys.queue(name), revision)]
         : [madeAt(own, place)]),

@@ -12,7 +12,7 @@ import { Queue, type Waiter } from './queue.ts'
 import { encodeWaiter, holderOf, idOf, isPassed, positionSeconds } from './record.ts'
 import type { Recovery } from './recovery.ts'
 import { type Requests, vanished } from './requests.ts'
-import { adopt, countAgain, join, situationOf } from './txn.ts'
+import { adopt, countAgain, join, MOST_COMPARED, situationOf } from './txn.ts'
 import { asAsker, decide, heldBy, type Refused, type View, viewOf } from './view.ts'
 
 /** Milliseconds after which a claim asks again if nothing tells when. */
@@ -148,7 +148,8 @@ export class Waiting {
       waiter.mayHold = false
     }
     let view = queue.view(id, waiter.revision)
-    if (view && !decide(asAsker(claim), view, this.#clock.now()).held)
+    const isSure = view && view.holders.length <= MOST_COMPARED
+    if (view && !(isSure && decide(asAsker(claim), view, this.#clock.now()).held))
       view = (await queue.agrees(requestLimit(ttl))) ? queue.view(id, waiter.revision) : undefined
     return this.#proceed(claim, waiter, queue, view ?? (await this.#read(claim, queue)), signal)
   }

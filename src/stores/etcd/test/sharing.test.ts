@@ -38,14 +38,25 @@ describe('a grant that was decided for a state that was read', () => {
     expect(new Set(records.map(({ token }) => token)).size).toBe(3)
   })
 
-  test('is carried out if keys were only deleted meanwhile', async () => {
+  test('is decided again if one of few holders left meanwhile, and takes the lowest free slot', async () => {
     const [first, second] = [readerOf(name()), readerOf('')]
     await hold(other, first)
     await hold(other, { ...second, name: first.name })
     const { asked, pass } = await decided(readerOf(first.name))
     await other.release(first, signal)
     pass()
-    expect(await asked).toEqual([2])
+    expect(await asked).toEqual([0])
+    expect(takes()).toBe(2)
+  })
+
+  test('is carried out if some of many holders left meanwhile', async () => {
+    const held = name()
+    const readers = Array.from({ length: 17 }, () => readerOf(held))
+    for (const reader of readers) await hold(other, reader)
+    const { asked, pass } = await decided(readerOf(held))
+    for (const reader of readers.slice(0, 5)) await other.release(reader, signal)
+    pass()
+    expect(await asked).toEqual([17])
     expect(takes()).toBe(1)
   })
 

@@ -151,7 +151,7 @@ function* verdicts(
     if (kept.has(id)) sure.set(`w${id}`, false).set(`k${id}`, true)
     else judge(`w${id}`, lapses, late.waiters[index]?.lapses ?? lapses)
     // Its store may have asked for it since.
-    if (isPassed && kept.has(id)) doubts.push(`p${id}`)
+    if (isPassed && (kept.has(id) || late.waiters[index]?.lapses === Infinity)) doubts.push(`p${id}`)
   }
   for (const [id, until] of early.gone) judge(`g${id}`, until, late.gone.get(id) ?? until)
   if (doubts.length > MOST_DOUBTS) throw new Undecided(`${doubts.length} times are in doubt`)

@@ -154,6 +154,25 @@ test('of two clients that release one claim, none answers gone without a tombsto
   expect(await nodesOf(server, claim.name)).toEqual([expect.stringMatching(`^x${claim.id}`)])
 })
 
+test('of two releases of a claim at once, the one that ends it does not end the tombstone of the other', async () => {
+  await using holder = storeOf(server)
+  await using store = storeOf(server)
+  const claim = claimOf('at-once')
+  await hold(holder, claim)
+  const answers = await Promise.all([store.release(claim, signal), store.release(claim, signal)])
+  expect(answers.sort()).toEqual(['gone', 'released'])
+  expect(await store.acquire(claim, signal)).toMatchObject({ held: false })
+})
+
+test('a claim whose lease was released by another client may be granted at once', async () => {
+  await using holder = storeOf(server)
+  await using store = storeOf(server)
+  const claim = claimOf('granted-again', { ttl: 600 })
+  const { token } = await hold(holder, claim)
+  expect(await store.release(claim, signal)).toBe('released')
+  expect((await hold(store, claim)).token).toBeGreaterThan(token)
+})
+
 test('the tombstone of a claim with a short session outlasts that', async () => {
   await using store = storeOf(server)
   await using others = storeOf(server)

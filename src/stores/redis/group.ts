@@ -158,6 +158,7 @@ local function openGroup(key, name)
   if not gen then error('FORMAT 1') end
   name.gen, name.since, name.used, name.limits, name.map = gen, math.min(since, now), tonumber(used), limits, map
   if name.isBack then shorten(key, name) end
+  if tonumber(since) > now then write(key, name) end
   if name.ends <= now then disband(key, name)
   elseif nextOf(key, name) <= now then
     drop(key, name, call('ZRANGEBYSCORE', key .. ':line', -now, '(0', 'LIMIT', 0, 1000))

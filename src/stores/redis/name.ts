@@ -1,6 +1,8 @@
 import { TURN } from '../../contract/time.ts'
 import { positionLifetime } from '../shared/rules/name.ts'
 
+const LONGEST_LIFETIME = positionLifetime(Number.POSITIVE_INFINITY)
+
 /**
  * Lua that knows who is next for a name: the rules of `Name` in `shared/rules/name.ts`. A waiter that was passed is only in
  * `:lapse` and `:claim`, until it asks again.
@@ -25,6 +27,21 @@ local function withdraw(key, name, ids)
   elseif before[2] ~= after[2] then seconds[key] = true end
 end
 
+-- The waiters whose positions have lapsed.
+local function lapsed(key)
+  local lapse, longest = key .. ':lapse', now + ${LONGEST_LIFETIME}
+  local last = call('ZREVRANGE', lapse, 0, 0, 'WITHSCORES')
+  -- Without that key, such as when nobody has asked for a while. That of the queue lasts as long as the leases of a group.
+  if not last[1] then return call('ZRANGEBYSCORE', key .. ':line', '(0', '+inf', 'LIMIT', 0, 1000) end
+  if last[2] - longest > 1 then -- the clock was set back
+    mayGrow(key)
+    for _, id in ipairs(call('ZRANGEBYSCORE', lapse, format('(%.0f', longest), '+inf', 'LIMIT', 0, 1000)) do
+      call('ZADD', lapse, longest, id)
+    end
+  end
+  return call('ZRANGEBYSCORE', lapse, '-inf', now, 'LIMIT', 0, 1000)
+end
+
 -- The same, without what has ended. All of a call has one time, so this is done once.
 local function open(key)
   local name = names[key]
@@ -40,7 +57,7 @@ local function open(key)
     end
   end
   if name.line == '1' then
-    local ids = call('ZRANGEBYSCORE', key .. ':lapse', '-inf', now, 'LIMIT', 0, 1000)
+    local ids = lapsed(key)
     if #ids > 0 then withdraw(key, name, ids) end
   end
   return name
@@ -75,12 +92,13 @@ local function soonest(key, name, ahead)
   if ahead == 0 then return at end
   if ahead > 1 then return math.min(at, call('ZRANGE', key .. ':lapse', 0, 0, 'WITHSCORES')[2] or now) end
   local passable, first = passableAt(key, name)
+  if passable <= now then passable = math.huge end -- the claim does not fit itself
   return math.min(at, passable, call('ZSCORE', key .. ':lapse', first) or now)
 end
 
 -- A claim joins the queue, or keeps its position. ARRIVAL: where it was.
 local function join(key, name, id, arrival, ttl, roundTrip, limit, units, details)
-  local lifetime = math.min(math.max(ttl, ${positionLifetime(0)}), ${positionLifetime(Number.POSITIVE_INFINITY)})
+  local lifetime = math.min(math.max(ttl, ${positionLifetime(0)}), ${LONGEST_LIFETIME})
   if arrival then
     mayGrow(key)
   else

@@ -75,7 +75,9 @@ local function keep(key, _, lifetime, _, _, ids)
     local arrival = arrivalOf(scores[2])
     ahead = arrival and call('ZCOUNT', key .. ':line', '(0', '(' .. arrival) or 0
   end
-  local at = ahead == 0 and passableAt(key, name) < math.huge and now or soonest(key, name, ahead)
+  local _, _, _, limit, units = waiterOf(call('HGET', key .. ':claim', first or scores[2]))
+  local isNext = limit and fits(name, limit, units) and (ahead == 0 or ahead == 1 and passableAt(key, name) <= now)
+  local at = isNext and now or soonest(key, name, ahead)
   return format('%.0f %d ', at, ahead) .. (first or '-') .. table.concat(lost, ' ')
 end
 `

@@ -134,6 +134,48 @@ test('after the clock was set back, each member has at most its own ttl left', a
   expect(await store.break('a', { by: 'test' }, signal)).toBeTypeOf('bigint')
 })
 
+test('a dead writer does not block readers once the key of the positions has ended', async () => {
+  await holdAll(readerOf(), readerOf())
+  await acquire(store, claimOf('a', { queue: true }))
+  await client.del(`${KEY}:lapse`) // as Redis does when nobody asks for 7 s
+  await hold(store, readerOf())
+  expect((await look(store, { name: 'a' })).map(({ state }) => state)).toEqual(['held', 'held', 'held'])
+})
+
+test('after the clock was set back, a dead writer keeps its position for 5 s at most', async () => {
+  await holdAll(readerOf(), readerOf())
+  await acquire(store, claimOf('a', { queue: true }))
+  clock.jumpWall(-10_000) // less than the leases have lasted
+  expect(await acquire(store, readerOf())).toMatchObject({ held: false })
+  const [writer] = (await look(store, { name: 'a' })).filter(({ state }) => state === 'waiting')
+  expect(writer?.remaining).toBeLessThanOrEqual(5_000)
+})
+
+test('after the clock was set back, the second waiter passes the first after its grace period', async () => {
+  const [one, two, first, second] = [
+    permitOf(),
+    permitOf({ units: 3 }),
+    permitOf({ queue: true }),
+    permitOf({ queue: true }),
+  ]
+  await holdAll(one, two)
+  for (const claim of [first, second]) expect(await acquire(store, claim)).toMatchObject({ held: false })
+  await store.release(two, signal)
+  clock.jumpWall(-30_000)
+  await until('it is granted', async () => (await acquire(store, second)).held)
+  expect((await look(store, { name: 'a' })).map(({ state }) => state)).toEqual(['held', 'held', 'waiting'])
+})
+
+test('a second waiter that does not fit does not ask every millisecond once it may pass the first', async () => {
+  const one = permitOf()
+  await holdAll(one, permitOf({ units: 3 }))
+  const second = permitOf({ units: 2, queue: true })
+  for (const claim of [permitOf({ queue: true }), second]) await acquire(store, claim)
+  await store.release(one, signal)
+  clock.jumpWall(200)
+  expect(await acquire(store, second)).toMatchObject({ held: false, retryAfter: expect.toSatisfy(delay => delay > 10) })
+})
+
 test('a claim with a smaller limit is refused while a higher slot is in use, also if enough are free', async () => {
   const all = Array.from({ length: 7 }, () => permitOf({ limit: 8 }))
   await holdAll(...all)

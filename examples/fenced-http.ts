@@ -48,7 +48,7 @@ async function setPrice(lease: Pick<Lease, 'name' | 'token' | 'owner'>, cents: n
 
 const locks = createLocks(sqlite('leases.db'))
 const slow = await locks.acquire('prices', { owner: 'the first client', ttl: 1_000, heartbeat: false })
-await locks.using('prices', lease => setPrice(lease, 900), { owner: 'the next client' })
+await locks.using('prices', { owner: 'the next client' }, lease => setPrice(lease, 900))
 try {
   // Without the lease object, as in a paused process: this process would not send a lease that it knows to be over.
   const { name, token, owner } = slow

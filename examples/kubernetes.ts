@@ -33,6 +33,6 @@ const stop = new AbortController()
 process.once('SIGTERM', () => stop.abort())
 if (!PORT) setTimeout(() => process.kill(process.pid, 'SIGTERM'), 500) // a trial run without a port ends by itself
 
-await election.run(schedule, { signal: stop.signal }) // resolves when the work has ended and the name is released
+await election.run({ signal: stop.signal }, schedule) // resolves when the work has ended and the name is released
 probes.close()
 await locks.close()

@@ -38,7 +38,7 @@ async function consume(lease: Lease): Promise<void> {
 const replicas = ['replica-1', 'replica-2'].map(owner => createLocks(sqlite('leases.db'), { owner, ttl: 5_000 }))
 const runs = replicas.map(async (locks, i) => {
   await sleep(200 * i) // the first leads first
-  await locks.election('order consumer').run(consume, { signal: stops[i]?.signal })
+  await locks.election('order consumer').run({ signal: stops[i]?.signal }, consume)
   await locks.close()
 })
 await Promise.all(runs)

@@ -25,6 +25,7 @@ const stops = [new AbortController(), new AbortController()] // in a service: pr
 async function writeInvoices(locks: Locks, stop?: AbortSignal): Promise<boolean> {
   return await locks.using(
     JOB,
+    { maxHold: 6 * 60 * 60_000 }, // a job that hangs loses the lease after six hours
     async lease => {
       fence.touch(lease) // from here on no earlier holder can write, so what is read below stays true
       for (let number = Number(last.get()?.number) + 1; number <= ORDERS; number += 1) {
@@ -36,7 +37,6 @@ async function writeInvoices(locks: Locks, stop?: AbortSignal): Promise<boolean>
       }
       return true
     },
-    { maxHold: 6 * 60 * 60_000 }, // a job that hangs loses the lease after six hours
   )
 }
 

@@ -15,7 +15,7 @@ const STEPS = ['create table customer (id integer primary key)', 'alter table cu
 
 /** Each replica calls this before it serves. Rejects if it did not acquire the name within a minute. */
 async function migrate(locks: Locks): Promise<number> {
-  return await locks.using('migrations of app', runMissingSteps, { wait: 60_000, note: 'version 1.2.0' })
+  return await locks.using('migrations of app', { wait: 60_000, note: 'version 1.2.0' }, runMissingSteps)
 }
 
 /** Runs the missing steps. Returns their number. */

@@ -23,7 +23,7 @@ async function pay(locks: Locks, key: string, cents: number): Promise<string> {
     insert.run(key, cents, receipt) // the unique key decides, also if the lease was lost meanwhile
     return paid(key, cents) ?? receipt
   }
-  return await locks.using(`payment ${key}`, once, { wait: 5_000 })
+  return await locks.using(`payment ${key}`, { wait: 5_000 }, once)
 }
 
 function paid(key: string, cents: number): string | undefined {

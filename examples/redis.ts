@@ -12,14 +12,10 @@ const client = new Redis(process.env.REDIS_URL ?? 'redis://localhost:6379')
 client.on('error', error => console.error(error.message)) // without a listener ioredis prints every error
 const locks = createLocks(redis(client), { ttl: 10_000 })
 
-await locks.using(
-  'reports',
-  async lease => {
-    console.log(`holding ${lease.name} with token ${lease.token}`)
-    for await (const record of locks.list()) console.log(`${record.name} is held, with the note: ${record.note}`)
-  },
-  { note: 'monthly reports', wait: 5_000 },
-)
+await locks.using('reports', { note: 'monthly reports', wait: 5_000 }, async lease => {
+  console.log(`holding ${lease.name} with token ${lease.token}`)
+  for await (const record of locks.list()) console.log(`${record.name} is held, with the note: ${record.note}`)
+})
 
 await locks.close()
 await client.quit() // the client is yours: Holdfast neither configures nor closes it

@@ -11,20 +11,16 @@ import { testLocks } from '../src/testing/index.ts' // 'holdfast/testing'
 
 /** The code under test: sends all mail in the outbox, and stops if the lease is lost. */
 async function flush(locks: Locks, outbox: string[], send: (mail: string) => Promise<void>): Promise<number> {
-  return await locks.using(
-    'outbox',
-    async lease => {
-      let sent = 0
-      for (const mail of [...outbox]) {
-        lease.assertHeld()
-        await send(mail)
-        outbox.shift()
-        sent += 1
-      }
-      return sent
-    },
-    { wait: 1_000 },
-  )
+  return await locks.using('outbox', { wait: 1_000 }, async lease => {
+    let sent = 0
+    for (const mail of [...outbox]) {
+      lease.assertHeld()
+      await send(mail)
+      outbox.shift()
+      sent += 1
+    }
+    return sent
+  })
 }
 
 const code = (expected: string) => (error: unknown) => LeaseError.from(error)?.code === expected

@@ -19,19 +19,16 @@ const write = bank.prepare('update account set cents = cents + ? where name = ?'
 
 async function transfer(locks: Locks, from: string, to: string, cents: number): Promise<boolean> {
   const both = locks.all([`account:${from}`, `account:${to}`])
-  return both.using(
-    async set => {
-      fence.touch(set) // from here on every older holder of either account is refused
-      const balance = Number(read.get(from)?.cents)
-      if (balance < cents || !(await isAllowed(from, to, set.signal))) return false
-      fence.transaction(set, () => {
-        write.run(-cents, from)
-        write.run(cents, to)
-      })
-      return true
-    },
-    { wait: 10_000 },
-  )
+  return both.using({ wait: 10_000 }, async set => {
+    fence.touch(set) // from here on every older holder of either account is refused
+    const balance = Number(read.get(from)?.cents)
+    if (balance < cents || !(await isAllowed(from, to, set.signal))) return false
+    fence.transaction(set, () => {
+      write.run(-cents, from)
+      write.run(cents, to)
+    })
+    return true
+  })
 }
 
 /** A call that takes time: the reason why a transaction alone would not do. */

@@ -69,7 +69,7 @@ export class StoreLocks extends CoreLocks implements Locks {
       terms: (verb, options) => this.terms(verb, options),
       hold: (name, terms) => this.hold(name, terms, held => held),
       startRenewer: () => this.startRenewer(),
-      run: (held, work, signal) => this.works.run(held, work, signal),
+      works: this.works,
       onAbort: (signal, action) => this.signals.onAbort(signal, action),
     }
   }

@@ -98,7 +98,7 @@ export async function work({ peer, place, settings, reached }: Stage): Promise<V
       told.push(moment())
       stop.abort()
     })
-    await election.run(lead, { signal: stop.signal })
+    await election.run({ signal: stop.signal }, lead)
     await pause(still / 2) // in its place would be a process that starts
   }
   await trip.close()

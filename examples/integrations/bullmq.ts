@@ -16,20 +16,16 @@ const worker = new Worker<{ order: string; duration: number }>(
   async (job, token) => {
     const { order, duration } = job.data
     try {
-      await locks.using(
-        `invoice ${order}`,
-        async lease => {
-          await fence.touch(lease) // from now on every older run is refused
-          await sleep(duration, undefined, { signal: lease.signal }) // your work
-          await fence.transaction(lease, client =>
-            client.query('insert into invoice values ($1, $2) on conflict ("order") do update set by = excluded.by', [
-              order,
-              `${lease.token}`,
-            ]),
-          )
-        },
-        { wait: 5_000 },
-      )
+      await locks.using(`invoice ${order}`, { wait: 5_000 }, async lease => {
+        await fence.touch(lease) // from now on every older run is refused
+        await sleep(duration, undefined, { signal: lease.signal }) // your work
+        await fence.transaction(lease, client =>
+          client.query('insert into invoice values ($1, $2) on conflict ("order") do update set by = excluded.by', [
+            order,
+            `${lease.token}`,
+          ]),
+        )
+      })
     } catch (error) {
       if (!LeaseError.is(error, 'ACQUIRE_TIMEOUT')) throw error // fails the job: BullMQ repeats it by its `attempts`
       await job.moveToDelayed(Date.now() + 10_000, token) // held by another run: look again, without counting an attempt

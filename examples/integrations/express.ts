@@ -8,7 +8,7 @@ export function service(locks: Locks, close: Close): Express {
   const app = express()
   app.post('/months/:month/close', async (request, response) => {
     const { month } = request.params
-    const report = await locks.using(`close ${month}`, lease => close(month, lease), { wait: 500 })
+    const report = await locks.using(`close ${month}`, { wait: 500 }, lease => close(month, lease))
     response.json(report)
   })
   const refuse: ErrorRequestHandler = (error, _request, response, next) => {

@@ -7,7 +7,7 @@ type Close = (month: string, lease: Lease) => Promise<object>
 export function service(locks: Locks, close: Close): FastifyInstance {
   const app = fastify()
   app.post<{ Params: { month: string } }>('/months/:month/close', async ({ params: { month } }) => {
-    return locks.using(`close ${month}`, lease => close(month, lease), { wait: 500 })
+    return locks.using(`close ${month}`, { wait: 500 }, lease => close(month, lease))
   })
   app.setErrorHandler((error, _request, reply) => {
     const answer = leaseAnswer(error)

@@ -19,20 +19,16 @@ const runner = await run({
     invoice: async payload => {
       const { order, duration } = payload as { order: string; duration: number }
       // If it stays held, this rejects ACQUIRE_TIMEOUT, and graphile-worker repeats the job later.
-      await locks.using(
-        `invoice ${order}`,
-        async lease => {
-          await fence.touch(lease) // from now on every older run is refused
-          await sleep(duration, undefined, { signal: lease.signal }) // your work
-          await fence.transaction(lease, client =>
-            client.query('insert into invoice values ($1, $2) on conflict ("order") do update set by = excluded.by', [
-              order,
-              `${lease.token}`,
-            ]),
-          )
-        },
-        { wait: 5_000 },
-      )
+      await locks.using(`invoice ${order}`, { wait: 5_000 }, async lease => {
+        await fence.touch(lease) // from now on every older run is refused
+        await sleep(duration, undefined, { signal: lease.signal }) // your work
+        await fence.transaction(lease, client =>
+          client.query('insert into invoice values ($1, $2) on conflict ("order") do update set by = excluded.by', [
+            order,
+            `${lease.token}`,
+          ]),
+        )
+      })
     },
   },
 })

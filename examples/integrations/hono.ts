@@ -8,7 +8,7 @@ export function service(locks: Locks, close: Close): Hono {
   const app = new Hono()
   app.post('/months/:month/close', async context => {
     const month = context.req.param('month')
-    return context.json(await locks.using(`close ${month}`, lease => close(month, lease), { wait: 500 }))
+    return context.json(await locks.using(`close ${month}`, { wait: 500 }, lease => close(month, lease)))
   })
   app.onError(error => {
     const answer = leaseAnswer(error)

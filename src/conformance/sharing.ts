@@ -138,7 +138,7 @@ export const sharingCases: Case[] = [
         const held = await one.semaphore(name, { limit: 2 }).acquire({ permits: 2 })
         const order: string[] = []
         const wait = async (locks: Locks, label: string, permits: number): Promise<void> => {
-          await locks.semaphore(name, { limit: 2 }).using(async () => void order.push(label), { permits })
+          await locks.semaphore(name, { limit: 2 }).using({ permits }, async () => void order.push(label))
         }
         const first = wait(two, 'two permits', 2)
         await until('it waits', async () => (await two.inspect(name)).waiters.length > 0)

@@ -65,14 +65,10 @@ export const usingCases: Case[] = casesOf(
       const name = space.name()
       const controller = new AbortController()
       const reason = new Error('enough')
-      const failed = locks.using(
-        name,
-        async ({ signal }) => {
-          controller.abort(reason)
-          signal.throwIfAborted()
-        },
-        { signal: controller.signal },
-      )
+      const failed = locks.using(name, { signal: controller.signal }, async ({ signal }) => {
+        controller.abort(reason)
+        signal.throwIfAborted()
+      })
       await assert.rejects(failed, error => error === reason)
       assert.deepEqual(await client.inspect({ name }), [])
     },

@@ -164,7 +164,7 @@ export const waitingCases: Case[] = [
               served.push(index)
               times.push(performance.now())
             }
-            waits.push((index % 2 ? one : two).using(holder.name, work, { ttl: space.long }))
+            waits.push((index % 2 ? one : two).using(holder.name, { ttl: space.long }, work))
             const isWaiting = async (): Promise<boolean> =>
               (await client.inspect({ name: holder.name })).length === index + 2
             await until(`waiter ${index} waits in the queue`, isWaiting)

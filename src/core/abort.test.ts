@@ -54,7 +54,7 @@ test('a signal that has aborted rejects with its reason, and the store is not as
   const options = { signal: AbortSignal.abort(reason) }
   await expect(staged.locks.acquire('a', options)).rejects.toBe(reason)
   await expect(staged.locks.tryAcquire('a', options)).rejects.toBe(reason)
-  await expect(staged.locks.using('a', async () => 1, options)).rejects.toBe(reason)
+  await expect(staged.locks.using('a', options, async () => 1)).rejects.toBe(reason)
   await expect(staged.locks.acquire('a', { signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' })
   expect(staged.store.calls).toEqual([])
 })

@@ -81,11 +81,11 @@ test('the first check of a lease is right after the event loop was blocked for t
     while (performance.now() < until);
     try { lease.assertHeld() } catch (error) { say(error.code, lease.remaining, ...told) }
     say(await lease.release())
-    const job = locks.using('b', () => {
+    const job = locks.using('b', { ttl: 100 }, () => {
       const until = performance.now() + 200
       while (performance.now() < until);
       return 'done'
-    }, { ttl: 100 })
+    })
     await job.catch(error => say(error.code, error.result))
   `)
   expect(ended).toEqual({ code: 0, out: 'LEASE_LOST 0 LEASE_LOST\nlost\nLEASE_LOST done', err: '' })
@@ -152,7 +152,7 @@ test('a listener that throws causes an uncaught exception, and the lease continu
 test('a process whose work waits only for the signal of its lease stays alive until it aborts', async () => {
   const ended = await run(`
     const work = lease => new Promise((_, reject) => lease.signal.addEventListener('abort', () => reject(lease.signal.reason)))
-    await locks.using('a', work, { ttl: 300, heartbeat: false }).catch(error => say(error.code))
+    await locks.using('a', { ttl: 300, heartbeat: false }, work).catch(error => say(error.code))
   `)
   expect(ended).toEqual({ code: 0, out: 'LEASE_LOST', err: '' })
 })

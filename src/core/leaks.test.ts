@@ -42,7 +42,7 @@ test('ten thousand acquire/release cycles leave no timer, no listener and no obj
   const { locks, clock } = staged
   const { signal } = new AbortController()
   await expectNothingLeft(staged, async i => {
-    await locks.using(`name ${i}`, async () => {}, { signal })
+    await locks.using(`name ${i}`, { signal }, async () => {})
     const lease = await locks.tryAcquire('one', { signal, ttl: 1_000 + i })
     await lease?.extend(30_000 + i)
     await lease?.release()
@@ -94,7 +94,7 @@ test('a thousand waits with one signal use one listener, cause no warning and en
   const controller = new AbortController()
   const { signal } = controller
   const waits = Array.from({ length: 1_000 }, () => follow(locks.acquire('a', { signal })))
-  const jobs = Array.from({ length: 100 }, (_, i) => follow(locks.using(`${i}`, untilAborted, { signal })))
+  const jobs = Array.from({ length: 100 }, (_, i) => follow(locks.using(`${i}`, { signal }, untilAborted)))
   await clock.advance(10_000)
   expect(getEventListeners(signal, 'abort')).toHaveLength(1)
   controller.abort('shutdown')

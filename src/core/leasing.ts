@@ -3,6 +3,7 @@ import type { NameState } from '../contract/record.ts'
 import type { LeaseRecord, Store } from '../contract/store.ts'
 import type { Advice } from './advice/advice.ts'
 import type { AcquireOptions, BreakOptions, CloseOptions, ListOptions, TryOptions } from './options.ts'
+import type { Tried, Work } from './work.ts'
 
 /** Leases on the names of one store. */
 export interface Leasing extends AsyncDisposable {
@@ -30,7 +31,7 @@ export interface Leasing extends AsyncDisposable {
    * Acquires `name`, waits while another holds it, runs `work`, and releases when the work has returned. Resolves to the
    * result of the work. Pass `lease.signal` to what the work awaits: it aborts when the lease is lost.
    *
-   *     await locks.using('reports', async lease => sendReports(lease.signal))
+   *     await locks.using('reports', { wait: 5_000 }, async lease => sendReports(lease.signal))
    *
    * Rejects as `acquire`, and with:
    * - The error of the work, or the reason of `lease.signal` if the work failed because of it.
@@ -38,7 +39,17 @@ export interface Leasing extends AsyncDisposable {
    *
    * If the release fails, it emits `release_failed` and resolves to the result.
    */
-  using<Result>(name: string, work: (lease: Lease) => PromiseLike<Result>, options?: AcquireOptions): Promise<Result>
+  using<Result>(name: string, work: Work<Lease, Result>): Promise<Result>
+  using<Result>(name: string, options: AcquireOptions | undefined, work: Work<Lease, Result>): Promise<Result>
+  /**
+   * As `using`, if `name` is free and nobody waits for it. Otherwise the work does not run. Rejects as `using`, and
+   * `STORE_UNAVAILABLE` if the store does not answer within 2 s.
+   *
+   *     const outcome = await locks.tryUsing('reports', async lease => sendReports(lease.signal))
+   *     if (!outcome.ran) console.log('held by', outcome.holder?.owner)
+   */
+  tryUsing<Result>(name: string, work: Work<Lease, Result>): Promise<Tried<Result>>
+  tryUsing<Result>(name: string, options: TryOptions | undefined, work: Work<Lease, Result>): Promise<Tried<Result>>
   /**
    * The holders of `name`, and its waiters if the store keeps a queue. Rejects `STORE_UNAVAILABLE` or `OUTCOME_UNKNOWN`
    * within 2 s, `CLOSED` and `INVALID_ARGUMENT`.

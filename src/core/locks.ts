@@ -29,25 +29,26 @@ import type { Leasing } from './leasing.ts'
 import {
   type AcquireOptions,
   type AcquireTerms,
-  acquireKeys,
   type BreakOptions,
   breakKeys,
   type CloseOptions,
   checkOptions,
   closeKeys,
   defaultKeys,
+  isTry,
+  keysOf,
   type ListOptions,
   type LocksDefaults,
   listKeys,
+  runsWork,
   type TryOptions,
-  tryKeys,
   type Verb,
 } from './options.ts'
 import { holdWith, type OpenRenewer, type Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
 import { hasTickets, Tickets, ticketName } from './tickets.ts'
 import { withdrawIfCancelled } from './withdraw.ts'
-import { checkWork, Works } from './work.ts'
+import { type Tried, type WorkArguments, Works, workOf } from './work.ts'
 
 const DEFAULT_TTL = 10_000
 
@@ -109,13 +110,15 @@ export class CoreLocks implements Leasing {
     return this.#acquire('tryAcquire', name, options, held => (held instanceof Acquisition ? undefined : held.handle))
   }
 
-  async using<Result>(
-    name: string,
-    work: (lease: Lease) => PromiseLike<Result>,
-    options: AcquireOptions = {},
-  ): Promise<Result> {
-    checkWork(work, 'second')
-    return this.works.run(await this.#acquire('using', name, options, acquired), work, options.signal)
+  async using<Result>(name: string, ...args: WorkArguments<AcquireOptions, Lease, Result>): Promise<Result> {
+    const { options, work } = workOf('using(name', args)
+    return this.works.run(await this.#acquire('using', name, options, acquired), work, options?.signal)
+  }
+
+  async tryUsing<Result>(name: string, ...args: WorkArguments<TryOptions, Lease, Result>): Promise<Tried<Result>> {
+    const { options, work } = workOf('tryUsing(name', args)
+    const held = await this.#acquire('tryUsing', name, options, each => each)
+    return this.works.tryRun(held instanceof Acquisition ? held.timeout() : held, work, options?.signal)
   }
 
   async inspect(name: string): Promise<NameState> {
@@ -189,21 +192,26 @@ export class CoreLocks implements Leasing {
     const defaults = this.#defaults
     return {
       ttl: options.ttl ?? defaults.ttl ?? DEFAULT_TTL,
-      wait: verb === 'tryAcquire' ? 0 : (options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY),
+      wait: isTry(verb) ? 0 : (options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY),
       note: options.note ?? defaults.note ?? '',
       owner: options.owner ?? this.#owner,
       heartbeat: options.heartbeat ?? defaults.heartbeat ?? true,
       livenessLimit: options.livenessLimit ?? defaults.livenessLimit,
       maxHold: options.maxHold ?? defaults.maxHold,
-      background: verb !== 'using',
+      background: !runsWork(verb),
       signal: options.signal,
     }
   }
 
   /** As `hold`, without a promise of its own, which thousands of waiters would keep. */
-  #acquire<Result>(verb: Verb, name: string, options: AcquireOptions, resultOf: ResultOf<Result>): Promise<Result> {
+  #acquire<Result>(
+    verb: Verb,
+    name: string,
+    options: AcquireOptions = {},
+    resultOf: ResultOf<Result>,
+  ): Promise<Result> {
     try {
-      checkKeys(options, verb === 'tryAcquire' ? tryKeys : acquireKeys, verb)
+      checkKeys(options, keysOf(verb), verb)
       if (MARKER in options) checkStoredName(name)
       else checkName(name)
       return this.hold(name, this.terms(verb, options), resultOf)

@@ -77,7 +77,15 @@ export interface BreakOptions {
 export type LocksDefaults = Omit<AcquireOptions, 'signal'>
 
 /** The calls that acquire. */
-export type Verb = 'acquire' | 'tryAcquire' | 'using'
+export type Verb = 'acquire' | 'tryAcquire' | 'using' | 'tryUsing'
+
+export function isTry(verb: Verb): boolean {
+  return verb === 'tryAcquire' || verb === 'tryUsing'
+}
+
+export function runsWork(verb: Verb): boolean {
+  return verb === 'using' || verb === 'tryUsing'
+}
 
 /** How one call acquires: its options with all defaults. */
 export interface AcquireTerms {
@@ -100,8 +108,13 @@ export interface AcquireTerms {
 
 export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat', 'livenessLimit', 'maxHold']
 export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait'])
-export const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])
-export const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'signal'])
+const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])
+const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'signal'])
+/** The names of the options of a call. */
+export function keysOf(verb: Verb): ReadonlySet<string> {
+  return isTry(verb) ? tryKeys : acquireKeys
+}
+
 export const listKeys: ReadonlySet<string> = new Set(['between', 'sent'])
 export const breakKeys: ReadonlySet<string> = new Set(['by', 'slot', 'token'])
 export const closeKeys: ReadonlySet<string> = new Set(['grace'])

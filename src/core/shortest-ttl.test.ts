@@ -13,7 +13,7 @@ test('F9: a ttl below the shortest of the store is refused; the message has both
   const message = 'ttl is 10 ms; sqlite needs at least 200. Durations are milliseconds'
   for (const call of [locks.acquire, locks.tryAcquire] as const)
     expect(await failureOf(call.call(locks, 'a', { ttl: 10 }))).toMatchObject({ ...refusal, message })
-  expect(await failureOf(locks.using('a', async () => {}, { ttl: 10 }))).toMatchObject({ ...refusal, message })
+  expect(await failureOf(locks.using('a', { ttl: 10 }, async () => {}))).toMatchObject({ ...refusal, message })
 })
 
 test('F9: such a ttl in the defaults is refused when the locks are made', async () => {

@@ -101,7 +101,7 @@ describe('when the lease is lost', () => {
   test('by maxHold, the code says so', async () => {
     const { locks, clock } = stage()
     const job = follow(
-      locks.using('a', ({ signal }) => new Promise(done => signal.addEventListener('abort', done)), { maxHold: 5_000 }),
+      locks.using('a', { maxHold: 5_000 }, ({ signal }) => new Promise(done => signal.addEventListener('abort', done))),
     )
     await clock.advance(5_000)
     expect(job.error).toMatchObject({ code: 'MAX_HOLD', result: expect.any(Event) })
@@ -156,8 +156,8 @@ test('the signal of the caller aborts the signal of the work, and its reason is 
   const job = follow(
     locks.using(
       'a',
-      untilAborted(() => new DOMException('x', 'AbortError')),
       { signal: controller.signal },
+      untilAborted(() => new DOMException('x', 'AbortError')),
     ),
   )
   await clock.advance(0)
@@ -172,9 +172,13 @@ test('work that succeeds although the caller aborted resolves to its result', as
   const { locks, clock } = stage()
   const controller = new AbortController()
   const job = follow(
-    locks.using('a', ({ signal }) => new Promise(done => signal.addEventListener('abort', () => done('tidied up'))), {
-      signal: controller.signal,
-    }),
+    locks.using(
+      'a',
+      {
+        signal: controller.signal,
+      },
+      ({ signal }) => new Promise(done => signal.addEventListener('abort', () => done('tidied up'))),
+    ),
   )
   await clock.advance(0)
   controller.abort()
@@ -187,7 +191,7 @@ test('the signal of the caller aborts the wait, and no work is done', async () =
   await other.acquire('a')
   const controller = new AbortController()
   let worked = false
-  const job = follow(locks.using('a', async () => (worked = true), { signal: controller.signal }))
+  const job = follow(locks.using('a', { signal: controller.signal }, async () => (worked = true)))
   await clock.advance(0)
   controller.abort('enough')
   await clock.advance(0)
@@ -197,7 +201,7 @@ test('the signal of the caller aborts the wait, and no work is done', async () =
 
 test('nested using of one name times out and says that these locks hold it', async () => {
   const { locks, clock } = stage()
-  const job = follow(locks.using('a', () => locks.using('a', async () => 'never', { wait: 1_000 })))
+  const job = follow(locks.using('a', () => locks.using('a', { wait: 1_000 }, async () => 'never')))
   await clock.advance(1_000)
   expect(job.error).toMatchObject({
     code: 'ACQUIRE_TIMEOUT',

@@ -1,5 +1,6 @@
 import { invalid } from '../contract/check.ts'
 import { LeaseError } from '../contract/errors.ts'
+import type { LeaseRecord } from '../contract/store.ts'
 import type { Closing } from './closing.ts'
 import type { Signals } from './signals.ts'
 
@@ -14,6 +15,16 @@ export interface Held<Handle> {
   end(): Promise<LeaseError | undefined>
 }
 
+/** What a call did that runs its work only if that is possible without waiting. */
+export type Tried<Result> =
+  | { readonly ran: true; readonly result: Result }
+  | {
+      readonly ran: false
+      readonly why: 'held'
+      /** One of the holders, if the store can tell. */
+      readonly holder: LeaseRecord | undefined
+    }
+
 /** Runs the works of `using` of one `Locks`. */
 export class Works {
   readonly #closing: Closing
@@ -27,7 +38,7 @@ export class Works {
   /** Runs `work`, then releases. Settles as `using` promises. `signal` is the caller's. */
   async run<Handle, Result>(
     held: Held<Handle>,
-    work: (handle: Handle) => PromiseLike<Result>, // JavaScript may return a plain value
+    work: Work<Handle, Result>, // JavaScript may return a plain value
     signal: AbortSignal | undefined,
   ): Promise<Result> {
     const stop = this.#signals.onAbort(signal, reason => held.abort(reason))
@@ -48,12 +59,38 @@ export class Works {
     if (lost) throw new LeaseError(lost.code, lost.message, { lease: lost.lease, cause: lost, result })
     return result
   }
+
+  /** Runs `work` unless it was busy. */
+  async tryRun<Handle, Result>(
+    held: Held<Handle> | LeaseError,
+    work: Work<Handle, Result>,
+    signal: AbortSignal | undefined,
+  ): Promise<Tried<Result>> {
+    if (LeaseError.is(held)) return { ran: false, why: 'held', holder: held.holder }
+    return { ran: true, result: await this.run(held, work, signal) }
+  }
 }
 
-/** Throws `INVALID_ARGUMENT` unless the work is a function. `which` argument of `using` it is. */
-export function checkWork(work: unknown, which: 'first' | 'second'): void {
-  if (typeof work !== 'function')
-    throw invalid(`using needs the work as its ${which} argument: a function of the lease`)
+/** The end of the arguments of a call that runs work: the work, and the options before it. */
+export type WorkArguments<Options, Handle, Result> =
+  | readonly [work: Work<Handle, Result>]
+  | readonly [options: Options | undefined, work: Work<Handle, Result>]
+
+/** The work of a lease. It returns a promise, so that a forgotten `return` is a type error. */
+export type Work<Handle, Result> = (handle: Handle) => PromiseLike<Result>
+
+/** Throws `INVALID_ARGUMENT` unless the work is a function and comes last. `call`: how it is called, such as `using(name`. */
+export function workOf<Options, Handle, Result>(
+  call: string,
+  args: WorkArguments<Options, Handle, Result>,
+): { readonly options: Options | undefined; readonly work: Work<Handle, Result> } {
+  const [first, second] = args
+  const [options, work] = args.length > 1 ? [first, second] : [undefined, first]
+  if (typeof work === 'function' && typeof options !== 'function')
+    return { options: options as Options | undefined, work: work as Work<Handle, Result> }
+  const separator = call.endsWith('(') ? '' : ', '
+  const form = `${call}${separator}options, work) or ${call}${separator}work)`
+  throw invalid(`the work must be a function of the lease and come last: ${form}`)
 }
 
 /** Did the work fail because it was aborted? Many functions throw an AbortError of their own instead of the reason. */

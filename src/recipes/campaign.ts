@@ -80,7 +80,7 @@ export class Campaign {
     }
     try {
       const options = { ...this.#options, wait: Number.POSITIVE_INFINITY, signal: ending.signal }
-      await locks.using(this.#name, work, options)
+      await locks.using(this.#name, options, work)
       this.#failures = 0
     } catch (error) {
       if (clock.now() - started >= this.#longestPause) this.#failures = 0 // it has led or waited in between

@@ -21,7 +21,7 @@ test('runs the work of one candidate at a time, and hands over when that is stop
       log.push(`${who} ends`)
     }
   const stop = new AbortController()
-  const one = follow(locks.election('a', { note: 'one' }).run(work('one'), { signal: stop.signal }))
+  const one = follow(locks.election('a', { note: 'one' }).run({ signal: stop.signal }, work('one')))
   await clock.advance(0)
   const second = other.election('a', { note: 'two' })
   void second.run(work('two'))
@@ -79,7 +79,7 @@ test('work that throws is restarted after a pause that doubles, others may lead 
 test('work that returns by itself releases the name, and is restarted after the pause', async () => {
   const { locks, other, clock } = stage()
   const starts: number[] = []
-  void locks.election('a', { pause: 500 }).run(() => starts.push(clock.now()))
+  void locks.election('a', { pause: 500 }).run(async () => starts.push(clock.now()))
   await clock.advance(0)
   await (await other.tryAcquire('a'))?.release()
   await clock.advance(1_000)
@@ -113,7 +113,7 @@ test('resign waits until the name is released, also when the work has just ended
   const { locks, clock, store } = stage()
   const election = locks.election('a')
   const release = store.holdRequests('release')
-  void election.run(() => {})
+  void election.run(async () => {})
   await clock.advance(0)
   const resigned = follow(election.resign())
   await clock.advance(0)
@@ -152,13 +152,10 @@ test('run rejects with what the work threw after it was stopped, but not with th
     const { locks, clock } = stage()
     const stop = new AbortController()
     const run = follow(
-      locks.election('a').run(
-        async lease => {
-          await untilTold(lease)
-          throw thrown ?? lease.signal.reason
-        },
-        { signal: stop.signal },
-      ),
+      locks.election('a').run({ signal: stop.signal }, async lease => {
+        await untilTold(lease)
+        throw thrown ?? lease.signal.reason
+      }),
     )
     await clock.advance(0)
     stop.abort()
@@ -220,7 +217,7 @@ test('observe yields the leader at first and at each change, in the order of tok
 test('a pause that is longer than 30 s needs no longest pause', async () => {
   const { locks, clock } = stage()
   const starts: number[] = []
-  void locks.election('a', { pause: 60_000 }).run(() => starts.push(clock.now()))
+  void locks.election('a', { pause: 60_000 }).run(async () => starts.push(clock.now()))
   await clock.advance(60_000)
   expect(starts).toEqual([0, 60_000])
 })

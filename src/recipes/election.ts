@@ -3,6 +3,7 @@ import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { whenAborted } from '../core/signals.ts'
+import { type Work, type WorkArguments, workOf } from '../core/work.ts'
 import { Campaign, type CampaignOptions, checkCampaign } from './campaign.ts'
 import type { Host } from './host.ts'
 import { anyOf } from './interruptible.ts'
@@ -26,6 +27,12 @@ export interface ElectionHealth {
   readonly endingFor: number
 }
 
+/** How a candidate runs. */
+export interface RunOptions {
+  /** Ends the candidacy: the signal of a term aborts, and `run` resolves when its work has returned. */
+  readonly signal?: AbortSignal | undefined
+}
+
 /** One name, led by one candidate at a time. */
 export interface Election {
   readonly name: string
@@ -38,7 +45,8 @@ export interface Election {
    * pause doubles with each failure (the event `leadership_delayed`). Rejects with an error that a retry cannot fix, with
    * an error of the work after `signal` aborted, `INVALID_ARGUMENT` if it runs already, and `CLOSED`.
    */
-  run(work: (lease: Lease) => unknown, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
+  run(work: Work<Lease, unknown>): Promise<void>
+  run(options: RunOptions | undefined, work: Work<Lease, unknown>): Promise<void>
   /**
    * Publishes another value for the rest of the term in progress. Rejects as `Lease.annotate`, and with `LEASE_LOST` if
    * this candidate does not lead. Each term begins with the `note` of the election.
@@ -93,11 +101,8 @@ export class StoreElection implements Election {
     this.#grace = grace
   }
 
-  async run(
-    work: (lease: Lease) => unknown,
-    options: { readonly signal?: AbortSignal | undefined } = {},
-  ): Promise<void> {
-    if (typeof work !== 'function') throw invalid('run needs the work as its first argument: a function of the lease')
+  async run(...args: WorkArguments<RunOptions, Lease, unknown>): Promise<void> {
+    const { options = {}, work } = workOf('run(', args)
     checkKeys(options, runKeys, 'run')
     checkSignal(options.signal)
     this.#host.closing.throwIfAborted()

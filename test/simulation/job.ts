@@ -95,7 +95,7 @@ class Job {
     const { random, ledger, locks } = this.#around
     const { heartbeat } = this.#options
     try {
-      if (random.chance(0.4)) await locks().using(this.#name, lease => this.#work(lease), this.#options)
+      if (random.chance(0.4)) await locks().using(this.#name, this.#options, lease => this.#work(lease))
       else {
         const lease = await locks().acquire(this.#name, this.#options)
         await this.#work(lease)

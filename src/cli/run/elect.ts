@@ -41,7 +41,7 @@ export async function elect(args: readonly string[]): Promise<number> {
     subscribe('leadership_delayed', ({ error, delay }) => reportDelay(output, name, messageOf(error), delay))
     const election = locks.election(name, { ttl, note, owner, pause, longestPause })
     const campaign = async (): Promise<number> => {
-      await election.run(lead, { signal: AbortSignal.any([signals.stop, done.signal]) })
+      await election.run({ signal: AbortSignal.any([signals.stop, done.signal]) }, lead)
       return signals.stop.aborted ? output.fail(signals.stop.reason) : exit
     }
     return await (metrics ? metrics.during(campaign) : campaign())

@@ -1,11 +1,12 @@
 import { Inject } from '@nestjs/common'
 import { invalid } from '../../contract/check.ts'
+import type { AcquireOptions } from '../../core/options.ts'
 import type { Locks } from '../../create-locks.ts'
 import { type Method, methodOf, replace, runUnder } from './method.ts'
 import { LOCKS } from './token.ts'
 
 /** Options of `using`, as `@UseLease` takes them. */
-export type UseLeaseOptions = NonNullable<Parameters<Locks['using']>[2]>
+export type UseLeaseOptions = AcquireOptions
 
 /** Nest sets this property of each object that has a method with `@UseLease`. */
 const locksOf = Symbol('locks of @UseLease')
@@ -33,7 +34,7 @@ export function UseLease(
       const locks = (this as { [locksOf]?: Locks })[locksOf]
       if (!locks) throw invalid(`@UseLease: Nest did not make the object of ${String(key)}, or LeaseModule is missing`)
       const leased = typeof name === 'function' ? name(...parameters) : name
-      return locks.using(leased, lease => runUnder(lease, async () => method.apply(this, parameters)), options)
+      return locks.using(leased, options, lease => runUnder(lease, async () => method.apply(this, parameters)))
     }
     replace(descriptor, method, wrapped)
   }

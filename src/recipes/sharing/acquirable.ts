@@ -1,14 +1,7 @@
 import { checkKeys } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
-import {
-  type AcquireOptions,
-  type AcquireTerms,
-  acquireKeys,
-  type TryOptions,
-  tryKeys,
-  type Verb,
-} from '../../core/options.ts'
-import { checkWork, type Held } from '../../core/work.ts'
+import { type AcquireOptions, type AcquireTerms, keysOf, type TryOptions, type Verb } from '../../core/options.ts'
+import { type Held, type Tried, type Work, type WorkArguments, workOf } from '../../core/work.ts'
 import type { SharingHost } from './host.ts'
 
 /** Something that is acquired as a lease is, with the same options, errors, signals and events. `O`: further options. */
@@ -24,7 +17,11 @@ export interface Acquirable<L extends AsyncDisposable, O = unknown> {
    * Acquires it, waits while others hold it, runs `work`, and releases when the work has returned. Resolves to the result
    * of the work. Rejects as `Locks.using`: also if the work returned after a loss, with `error.result`.
    */
-  using<R>(work: (lease: L) => PromiseLike<R>, options?: AcquireOptions & O): Promise<R>
+  using<R>(work: Work<L, R>): Promise<R>
+  using<R>(options: (AcquireOptions & O) | undefined, work: Work<L, R>): Promise<R>
+  /** As `using`, if that is possible without waiting. Otherwise the work does not run. Rejects as `Locks.tryUsing`. */
+  tryUsing<R>(work: Work<L, R>): Promise<Tried<R>>
+  tryUsing<R>(options: (TryOptions & O) | undefined, work: Work<L, R>): Promise<Tried<R>>
 }
 
 /** Implements the three verbs for anything that can be held. */
@@ -47,9 +44,14 @@ export abstract class Acquiring<L extends AsyncDisposable, O = unknown> implemen
     return LeaseError.is(held) ? undefined : held.handle
   }
 
-  async using<R>(work: (lease: L) => PromiseLike<R>, options?: AcquireOptions & O): Promise<R> {
-    checkWork(work, 'first')
-    return this.host.run(acquired(await this.#hold('using', options)), work, options?.signal)
+  async using<R>(...args: WorkArguments<AcquireOptions & O, L, R>): Promise<R> {
+    const { options, work } = workOf('using(', args)
+    return this.host.works.run(acquired(await this.#hold('using', options)), work, options?.signal)
+  }
+
+  async tryUsing<R>(...args: WorkArguments<TryOptions & O, L, R>): Promise<Tried<R>> {
+    const { options, work } = workOf('tryUsing(', args)
+    return this.host.works.tryRun(await this.#hold('tryUsing', options), work, options?.signal)
   }
 
   /**
@@ -59,7 +61,7 @@ export abstract class Acquiring<L extends AsyncDisposable, O = unknown> implemen
   protected abstract hold(terms: AcquireTerms, options: O): Promise<Held<L> | LeaseError>
 
   async #hold(verb: Verb, options = {} as AcquireOptions & O): Promise<Held<L> | LeaseError> {
-    const known = verb === 'tryAcquire' ? tryKeys : acquireKeys
+    const known = keysOf(verb)
     checkKeys(options, this.#more.length > 0 ? new Set([...known, ...this.#more]) : known, verb)
     return this.hold(this.host.terms(verb, options), options)
   }

@@ -96,13 +96,13 @@ test('using: the own signal aborts that of the set and of each lease, and all ar
   const reason = new Error('shutdown')
   const job = follow(
     locks.all(['a', 'b']).using(
+      { signal: stop.signal },
       set =>
         new Promise<never>((_, reject) => {
           set.leases[1]?.signal.addEventListener('abort', () =>
             clock.after(500, () => reject(set.signal.reason as Error)),
           )
         }),
-      { signal: stop.signal },
     ),
   )
   await clock.advance(0)

@@ -5,7 +5,7 @@ import type { Core } from '../../core/core.ts'
 import type { HeldLease } from '../../core/held-lease.ts'
 import type { AcquireOptions, AcquireTerms, Verb } from '../../core/options.ts'
 import type { Renewer } from '../../core/renewer.ts'
-import type { Held } from '../../core/work.ts'
+import type { Works } from '../../core/work.ts'
 
 /** What shared names need from the locks. Everything is built over exclusive leases. */
 export interface SharingHost extends Environment {
@@ -20,12 +20,7 @@ export interface SharingHost extends Environment {
   hold(name: string, terms: AcquireTerms): Promise<HeldLease | Acquisition>
   /** Starts the thread of `heartbeat: 'thread'`. */
   startRenewer(): Promise<Renewer | undefined>
-  /** Runs `work`, then releases. Settles as `using`. */
-  run<Handle, Result>(
-    held: Held<Handle>,
-    work: (handle: Handle) => PromiseLike<Result>,
-    signal: AbortSignal | undefined,
-  ): Promise<Result>
+  readonly works: Works
   /** Calls `action` with the reason when `signal` aborts, or at once if it has. Returns a function that cancels it. */
   onAbort(signal: AbortSignal | undefined, action: (reason: unknown) => void): () => void
 }

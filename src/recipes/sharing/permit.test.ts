@@ -22,8 +22,8 @@ test('using releases, reports a loss with the result, and passes on errors of th
   await expect(losing).rejects.toMatchObject({ code: 'LEASE_LOST', lease: 'x', result: true })
   const stop = new AbortController()
   const aborted = semaphore.using(
-    permit => new Promise((_, reject) => permit.signal.addEventListener('abort', () => reject(permit.signal.reason))),
     { signal: stop.signal },
+    permit => new Promise((_, reject) => permit.signal.addEventListener('abort', () => reject(permit.signal.reason))),
   )
   await locks.advance(0)
   stop.abort('stop')

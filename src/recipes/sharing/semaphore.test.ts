@@ -81,7 +81,7 @@ test('never more than the limit with 50 tasks of two processes, weights and rand
       if (permit) await work(permit, 1)
       else done += 1
       await permit?.release()
-    } else await semaphore?.using(permit => work(permit, permits), { permits })
+    } else await semaphore?.using({ permits }, permit => work(permit, permits))
   })
   await clock.advance(60_000)
   expect({ done, most, held }).toEqual({ done: 50, most: limit, held: 0 })

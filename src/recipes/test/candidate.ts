@@ -34,5 +34,5 @@ async function work({ signal, token }: Lease): Promise<void> {
 }
 
 const election = locks.election('leader', { pause: 10 })
-await election.run(work, { signal: shutdown.signal })
+await election.run({ signal: shutdown.signal }, work)
 await locks.close()

@@ -37,7 +37,7 @@ function stand(locks: Locks): { readonly leads: Promise<void>; resign(): Promise
     leads.resolve()
     await once(signal, 'abort')
   }
-  const run = locks.election('a').run(work, { signal: stop.signal })
+  const run = locks.election('a').run({ signal: stop.signal }, work)
   const resign = (): Promise<void> => {
     stop.abort()
     return run

@@ -54,28 +54,25 @@ test('whatever happens to candidates, their bodies do not overlap, one leads at 
           believes: () => false,
           fail: () => {},
           linger: 0,
-          run: election.run(
-            async lease => {
-              candidate.bodies += 1
-              if (candidate.bodies > 1) wrong.push('two bodies of one candidate')
-              if (lease.token <= last) wrong.push('a token that is not higher')
-              last = lease.token
-              candidate.believes = () => !lease.signal.aborted
-              const told = new Promise<void>((resolve, reject) => {
-                lease.signal.addEventListener('abort', () => resolve())
-                candidate.fail = error => (error ? reject(error) : resolve())
-              })
-              try {
-                await told
-                const { linger } = candidate
-                if (linger > 0) await new Promise<void>(resolve => clock.after(linger, resolve))
-              } finally {
-                candidate.bodies -= 1
-                candidate.believes = () => false
-              }
-            },
-            { signal: stop.signal },
-          ),
+          run: election.run({ signal: stop.signal }, async lease => {
+            candidate.bodies += 1
+            if (candidate.bodies > 1) wrong.push('two bodies of one candidate')
+            if (lease.token <= last) wrong.push('a token that is not higher')
+            last = lease.token
+            candidate.believes = () => !lease.signal.aborted
+            const told = new Promise<void>((resolve, reject) => {
+              lease.signal.addEventListener('abort', () => resolve())
+              candidate.fail = error => (error ? reject(error) : resolve())
+            })
+            try {
+              await told
+              const { linger } = candidate
+              if (linger > 0) await new Promise<void>(resolve => clock.after(linger, resolve))
+            } finally {
+              candidate.bodies -= 1
+              candidate.believes = () => false
+            }
+          }),
         }
         return candidate
       })

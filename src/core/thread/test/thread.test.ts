@@ -51,7 +51,7 @@ describe('is refused', () => {
     const locks = createLocks(memory())
     await expect(locks.acquire('a', { heartbeat: 'thread' })).rejects.toMatchObject(refusal)
     await expect(locks.tryAcquire('a', { heartbeat: 'thread' })).rejects.toMatchObject(refusal)
-    await expect(locks.using('a', async () => {}, { heartbeat: 'thread' })).rejects.toMatchObject(refusal)
+    await expect(locks.using('a', { heartbeat: 'thread' }, async () => {})).rejects.toMatchObject(refusal)
   })
 
   test('for memory, which no other thread shares', async () => {
@@ -66,7 +66,7 @@ test('no thread is started before a lease needs it, and one serves all leases', 
   await using first = await locks.acquire('a')
   expect(workers).toHaveLength(0)
   await using second = await locks.acquire('b', { heartbeat: 'thread' })
-  await locks.using('c', async lease => lease.assertHeld(), { heartbeat: 'thread' })
+  await locks.using('c', { heartbeat: 'thread' }, async lease => lease.assertHeld())
   expect(workers).toHaveLength(1)
   block(2 * TTL)
   expect(() => first.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))

@@ -121,7 +121,7 @@ class Run implements Shown {
       ...(random.chance(0.1) && { heartbeat: false }),
     }
     try {
-      await process.locks.all(names).using(async set => {
+      await process.locks.all(names).using(options, async set => {
         const believer = { set, process }
         this.#believers.add(believer)
         this.counts.held += 1
@@ -129,7 +129,7 @@ class Run implements Shown {
         const until = this.#clock.now() + random.between(0, 600)
         while (this.#clock.now() < until && !set.signal.aborted) await this.#sleep(20)
         this.#believers.delete(believer)
-      }, options)
+      })
     } finally {
       endTimer()
     }

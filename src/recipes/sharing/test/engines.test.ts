@@ -110,7 +110,7 @@ test.concurrent.for(Object.entries(engines))(
       await sleep(randomInt(500))
       const weight = isOrdered && index % 5 === 0 ? 2 : 1
       const semaphore = locks.semaphore('permits', { limit: LIMIT })
-      await semaphore.using(permit => permits.during(permit, randomInt(20)), { permits: weight })
+      await semaphore.using({ permits: weight }, permit => permits.during(permit, randomInt(20)))
       if (index % 5 !== 0 || !isOrdered) return
       const { reader, writer } = locks.readWrite('pages')
       const isWriter = index % 20 === 0

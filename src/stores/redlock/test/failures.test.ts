@@ -65,7 +65,7 @@ describe.concurrent('with three of five nodes', () => {
         failureOf(locks.tryAcquire('b')),
         failureOf(locks.acquire('c', { wait: 200 })),
         failureOf(locks.acquire('d')),
-        failureOf(locks.using('e', async () => {}, { wait: 0 })),
+        failureOf(locks.using('e', { wait: 0 }, async () => {})),
         failureOf(locks.inspect('a')),
         failureOf(Array.fromAsync(locks.list())),
         failureOf(locks.break('z')),

@@ -71,7 +71,7 @@ const work = (): void => {}
 const calls: [call: string, run: (locks: Locks, given: unknown) => Promise<unknown>, bad: typeof options][] = [
   ['acquire', (locks, given) => (locks.acquire as Untyped)('a', given), [...options, ...waits, ...perCall]],
   ['tryAcquire', (locks, given) => (locks.tryAcquire as Untyped)('a', given), [...options, ...perCall]],
-  ['using', (locks, given) => (locks.using as Untyped)('a', work, given), [...options, ...waits, ...perCall]],
+  ['using', (locks, given) => (locks.using as Untyped)('a', given, work), [...options, ...waits, ...perCall]],
   [
     'close',
     (locks, given) => (locks.close as Untyped)(given),
@@ -117,7 +117,7 @@ test('using rejects work that is not a function, before it acquires', async () =
   const { locks, store } = stage()
   await expect((locks.using as Untyped)('a', { ttl: 1_000 })).rejects.toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: 'using needs the work as its second argument: a function of the lease',
+    message: expect.stringMatching(/work must be a function.* come last: using\(name, options, work\)/),
   })
   expect(store.calls).toEqual([])
 })

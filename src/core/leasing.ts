@@ -46,7 +46,7 @@ export interface Leasing extends AsyncDisposable {
    * `STORE_UNAVAILABLE` if the store does not answer within 2 s.
    *
    *     const outcome = await locks.tryUsing('reports', async lease => sendReports(lease.signal))
-   *     if (!outcome.ran) console.log('held by', outcome.holder?.owner)
+   *     if (!outcome.ran) throw new Error(`held by ${outcome.holder?.owner}`)
    */
   tryUsing<Result>(name: string, work: Work<Lease, Result>): Promise<Tried<Result>>
   tryUsing<Result>(name: string, options: TryOptions | undefined, work: Work<Lease, Result>): Promise<Tried<Result>>

@@ -224,3 +224,43 @@ test('bodies of one name run one after the other, in order', async () => {
   await Promise.all(jobs)
   expect(ran).toEqual(['1', '2', '3', '4', '5'].flatMap(each => [`${each} begins`, `${each} ends`]))
 })
+
+test('tryUsing runs the work if nobody holds the name, else says who does', async () => {
+  const { locks, other, store } = stage()
+  const held = await other.acquire('a')
+  let worked = false
+  const outcome = await locks.tryUsing('a', { ttl: 5_000 }, async () => (worked = true))
+  expect(outcome).toMatchObject({ ran: false, why: 'held', holder: { owner: 'other', token: held.token } })
+  expect([worked, store.count('acquire')]).toEqual([false, 1])
+  await held.release()
+  expect(await locks.tryUsing('a', undefined, async lease => lease.name)).toEqual({ ran: true, result: 'a' })
+  expect(await other.tryAcquire('a')).toBeDefined()
+  const semaphore = locks.semaphore('b', { limit: 2 })
+  expect(await semaphore.tryUsing({ permits: 2 }, async ({ slots }) => slots)).toEqual({ ran: true, result: [0, 1] })
+  await other.acquire('b')
+  expect(await semaphore.tryUsing(async () => true)).toMatchObject({ ran: false, holder: { owner: 'other' } })
+})
+
+test('tryUsing rejects as using does, and has no wait', async () => {
+  const { locks, store } = stage()
+  await expect(locks.tryUsing('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  await expect(locks.tryUsing('a', { wait: 1 } as never, async () => {})).rejects.toThrow(
+    'tryUsing has no option "wait"',
+  )
+  store.rule('acquire', refused)
+  await expect(locks.tryUsing('a', async () => {})).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+})
+
+test('the types of using: the work comes last, and decides the result', async () => {
+  const { locks } = stage()
+  const number: number = await locks.using('a', { ttl: 5_000 }, async () => 1)
+  const text: string = await locks.using('a', undefined, async ({ name }) => name)
+  expect([number, text]).toEqual([1, 'a'])
+  const work = async (): Promise<void> => {}
+  // @ts-expect-error The options come before the work.
+  await expect(locks.using('a', work, { ttl: 5_000 })).rejects.toThrow('using(name, options, work)')
+  // @ts-expect-error There is no work.
+  await expect(locks.using('a', { ttl: 5_000 })).rejects.toThrow('using(name, work)')
+  // @ts-expect-error The options come before the work.
+  await expect(locks.readWrite('a').writer.using(work, { ttl: 5_000 })).rejects.toThrow('using(options, work)')
+})

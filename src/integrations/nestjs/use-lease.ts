@@ -1,12 +1,11 @@
 import { Inject } from '@nestjs/common'
 import { invalid } from '../../contract/check.ts'
-import type { AcquireOptions } from '../../core/options.ts'
 import type { Locks } from '../../create-locks.ts'
 import { type Method, methodOf, replace, runUnder } from './method.ts'
 import { LOCKS } from './token.ts'
 
 /** Options of `using`, as `@UseLease` takes them. */
-export type UseLeaseOptions = AcquireOptions
+export type UseLeaseOptions = NonNullable<Parameters<Locks['acquire']>[1]>
 
 /** Nest sets this property of each object that has a method with `@UseLease`. */
 const locksOf = Symbol('locks of @UseLease')

@@ -201,6 +201,8 @@ test.each([
 ])('refuses the options %j', async (options, message) => {
   const locks = testLocks()
   await expect(locks.all(['a', 'b']).acquire(options as never)).rejects.toThrow(message)
-  await expect(locks.all(['a', 'b']).using('x' as never)).rejects.toThrow(/must be a function of the lease and come last: using\(options, work\)/)
+  await expect(locks.all(['a', 'b']).using('x' as never)).rejects.toThrow(
+    /must be a function of the lease and come last: using\(options, work\)/,
+  )
   await locks.close()
 })

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { margin, requestLimit, roundTripOf, systemClock, turnAfter, turnsWithin } from './time.ts'
+import { margin, requestLimit, roundTripOf, systemClock } from './time.ts'
 import { LONGEST_DELAY } from './timers.ts'
 
 test.each([
@@ -171,14 +171,6 @@ test('S3: the clock does not run ahead while four processes keep the machine bus
     for (const child of busy) child.kill('SIGKILL')
   }
 }, 30_000)
-
-test('the first ten waiters have full grace periods, and those behind short ones', () => {
-  expect([0, 1, 9, 10, 11, 100].map(turnAfter)).toEqual([0, 100, 900, 1_000, 1_002, 1_180])
-  for (const ahead of [0, 1, 9, 10, 11, 100]) {
-    expect(turnsWithin(turnAfter(ahead))).toBe(ahead + 1)
-    expect(turnsWithin(turnAfter(ahead) - 1)).toBe(ahead)
-  }
-})
 
 test('a round trip adds whole milliseconds to a grace period, up to a second; what is no duration adds none', () => {
   expect([240.7, 5_000, Number.POSITIVE_INFINITY, -5, Number.NaN].map(ms => roundTripOf(ms))).toEqual([

@@ -92,17 +92,8 @@ export function margin(ttl: number): number {
   return ttl * DRIFT + 2
 }
 
-/** Grace period in milliseconds: after a release, only the first waiter may take the name; then the second may too. */
+/** Grace period in milliseconds, without the round trip: after a release only the first waiter may take the name; then the second may too. */
 export const TURN = 100
-
-/** Grace period of each waiter behind the first ten: a process may die with hundreds. */
-export const SHORT_TURN = 2
-
-/** The number of waiters at the head of a queue whose grace period is `TURN` plus their round trip. */
-const LONG_TURNS = 10
-
-/** What the longer grace periods of the first ten add. */
-export const FIRST_TURNS: number = LONG_TURNS * (TURN - SHORT_TURN)
 
 /** The most milliseconds that a round trip adds to a grace period. A dead waiter blocks the others for as long. */
 export const LONGEST_ROUND_TRIP = 1_000
@@ -110,14 +101,4 @@ export const LONGEST_ROUND_TRIP = 1_000
 /** What a round trip of `ms` adds to the grace period of a waiter, in whole milliseconds. What is no duration counts as none. */
 export function roundTripOf(ms: number = 0): number {
   return Math.min(Math.max(Math.floor(ms), 0) || 0, LONGEST_ROUND_TRIP)
-}
-
-/** Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead. Their round trips come on top. */
-export function turnAfter(ahead: number): number {
-  return Math.min(ahead * TURN, FIRST_TURNS + ahead * SHORT_TURN)
-}
-
-/** How many waiters may acquire a name that has been free for `ms` milliseconds. */
-export function turnsWithin(ms: number): number {
-  return Math.floor(Math.max(ms / TURN, (ms - FIRST_TURNS) / SHORT_TURN)) + 1
 }

@@ -87,7 +87,7 @@ export const RUN: CommandHelp = {
     {
       flags: '--limit N',
       text: 'Acquires one of N permits of NAME',
-      values: '1 to 16, the same everywhere',
+      values: '1 to 2^31 - 1, the same everywhere',
       default: '1',
     },
     { flags: '--reader', text: 'Holds NAME as one of any number of readers', default: 'off' },

@@ -1,4 +1,5 @@
-import { FIRST_TURNS, SHORT_TURN, TURN } from '../../contract/time.ts'
+import { TURN } from '../../contract/time.ts'
+import { FIRST_TURNS, SHORT_TURN } from '../quorum/queue.ts'
 
 /** Milliseconds for which a waiter that stops asking keeps its position, at least. */
 const SHORTEST_POSITION = 1_000
@@ -8,7 +9,7 @@ export const LINE: readonly string[] = [':line', ':lapse', ':waiter']
 
 /** Lua that reads and writes the vote of a node for a name, and the queue of those that it notifies. */
 export const vote: string = `
--- Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead.
+-- Milliseconds after which a waiter asks for a free name, by the number of waiters ahead.
 local function turnAfter(ahead) return math.min(ahead * ${TURN}, ${FIRST_TURNS} + ahead * ${SHORT_TURN}) end
 
 -- The values that this call has read and not written since. False: there is none. GET refuses a key of another type, which

@@ -1,8 +1,8 @@
 import { LeaseError } from '../../../src/contract/errors.ts'
 import type { Claim, ClaimKey } from '../../../src/contract/store.ts'
-import { LONGEST_REQUEST, TURN, turnAfter } from '../../../src/contract/time.ts'
+import { LONGEST_REQUEST, TURN } from '../../../src/contract/time.ts'
 import type { Broken, Renewal, Sight, Vote } from '../../../src/stores/quorum/member.ts'
-import { placeLifetime } from '../../../src/stores/quorum/queue.ts'
+import { placeLifetime, turnAfter } from '../../../src/stores/quorum/queue.ts'
 import { BEGINNING } from '../machine.ts'
 import type { World } from '../world.ts'
 

@@ -5,9 +5,6 @@ import type { Stage, Values } from '../worker.ts'
 
 const TTL = 10_000
 
-/** More than Holdfast has permits of one name. */
-const MOST = 16
-
 /** Tasks that compete where somebody waits. */
 const CROWD = 32
 
@@ -18,20 +15,19 @@ export const scenario: Scenario = {
   title: 'Permits of one semaphore',
   about:
     'One process. Each task acquires one permit, releases it and returns at once. Without waiting, there are as many tasks ' +
-    "as permits; otherwise there are 32 tasks. The wait is from a task's call to its permit. Holdfast grants up to 16 " +
-    `permits of a name. In "${LEASES} plain leases" each task has a name of its own. A warm-up comes first, because code ` +
-    'that seldom runs is compiled late.',
+    "as permits; otherwise there are 32 tasks. The wait is from a task's call to its permit. In " +
+    `"${LEASES} plain leases" each task has a name of its own. A warm-up comes first, because code that seldom runs is ` +
+    'compiled late.',
   rounds: 3,
   variants(isQuick) {
     const times = isQuick ? { warm: 300, time: 500 } : { warm: 6_000, time: 2_500 }
     const isOwn = (name: string): boolean => /^(holdfast|baseline)/.test(name)
-    const permits = (isQuick ? [4] : [1, 4, MOST, 100]).flatMap(limit =>
+    const permits = (isQuick ? [4] : [1, 4, 16, 100]).flatMap(limit =>
       [limit, CROWD]
         .filter(tasks => tasks >= limit)
         .map(tasks => ({
           name: `limit ${limit}, ${tasks === limit ? 'nobody waits' : `${tasks} tasks`}`,
           settings: { limit, tasks, ...times },
-          takesPart: (name: string) => limit <= MOST || !isOwn(name),
         })),
     )
     const leases = { name: `${LEASES} plain leases`, settings: { limit: 0, tasks: LEASES, ...times }, takesPart: isOwn }

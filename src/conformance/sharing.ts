@@ -6,7 +6,7 @@ import { type Case, casesOf } from './case.ts'
 import type { Space } from './space.ts'
 import { inTime, sleep, TooSlow, until } from './timing.ts'
 
-/** What is made of several leases over this store: permits, readers and writers, several names at once. */
+/** Permits, readers and writers over this store, and several names at once. */
 export const sharingCases: Case[] = [
   ...casesOf(
     {},

@@ -1,7 +1,7 @@
 /**
  * The contract between the core and an engine. A store answers requests. Waiting, retries, timers and deadlines are the
- * core's. The core relies on rules R1 to R15 and on nothing else. A case of `holdfast/conformance` that checks a rule begins
- * with its number.
+ * core's. The core relies on rules R1 to R15 (there is no R14) and on nothing else. A case of `holdfast/conformance` that
+ * checks a rule begins with its number.
  *
  * R1. No slot of a name is used twice, and every slot in use is below the limit of every claim that holds
  *     (`guarantees.exclusion`). So a claim of limit 1 holds alone. A grant takes the lowest free slots, one for each unit, and
@@ -13,8 +13,8 @@
  *     through two clients may be granted different tokens. The core acquires a claim through one client only.
  *
  * R2. No request waits for a name. `acquire` answers `Busy` at once, or within 1 s if something other than a lease has
- *     locked what it would write. The answer says when to ask again, and who holds the
- *     name if the store can tell. A claim that does not queue leaves nothing behind.
+ *     locked what it would write. The answer says when to ask again, and one of the holders if the store can tell. A claim
+ *     that does not queue leaves nothing behind.
  *
  * R3. A stale request is harmless. Requests have a limit, counted from when they were sent: `requestLimit(ttl)` for
  *     `acquire` (by `guarantees.acquireShare`), `renew` and `annotate`, 5 s for `break`. The core waits no longer. To
@@ -58,10 +58,10 @@
  *
  * R9. `watch` resolves once it is armed. From then on the first waiter is woken when slots are freed or another waiter
  *     becomes the first, if it fits. The second is woken early enough to follow if the first does not ask. The grant of a waiter
- *     wakes the next one in the same way. After `signal` aborts nobody is woken. A wake
- *     is a hint and grants nothing: a waiter holds only once the answer to its own `acquire` is a grant. A lost wake costs
- *     only time, and a superfluous one costs a request. A kept waiter (R15) is also woken when a lease may have ended and
- *     its grace period begins, when its position is lost, and when the store cannot be asked.
+ *     wakes the next one in the same way. After `signal` aborts nobody is woken. A wake is a hint and grants nothing: a waiter
+ *     holds only once the answer to its own `acquire` is a grant. A lost wake costs only time, and a superfluous one costs a
+ *     request. A kept waiter (R15) is also woken when a lease may have ended and its grace period begins, when its position is
+ *     lost, and when the store cannot be asked.
  *
  * R10. `break` ends the leases of all holders, leaves the queue as it is, and answers a token above theirs and below the next
  *      one. With `slot` it ends only the lease that has this slot, with `token` only the one that has this token. `undefined`:
@@ -82,8 +82,9 @@
  *
  * R15. No waiter is forgotten. A claim that queues and got a busy answer asks by itself, by its `retryAfter`, or it is
  *      `kept`: from `watch` until `signal` aborts, the store asks for it at least once in every third of the time for which
- *      its position is kept, which is its ttl, but at least 1 s and at most 5 s. Only the end of the watch ends that. A wake does not, nor a lost answer, a request that was given
- *      up, or a grant that was not accepted. The core also asks for a kept waiter, every 5 min.
+ *      its position is kept, which is its ttl, but at least 1 s and at most 5 s. Only the end of the watch ends that. A wake
+ *      does not, nor a lost answer, a request that was given up, or a grant that was not accepted. The core also asks for a
+ *      kept waiter, every 5 min.
  */
 
 /**

@@ -55,8 +55,9 @@ export interface TransactionOptions {
 export interface TransactionFence<Transaction, Any> {
   /**
    * Begins a transaction, checks the token of the lease, or of each lease of a set, runs `work`, and commits.
-   * Transactions of one resource run one after the other, except those of permits of different slots and of readers. If it rejects, nothing was written, except after
-   * `OUTCOME_UNKNOWN`, or if `work` ended the transaction itself. It rejects with the error of `work`, or with:
+   * Transactions of one resource run one after the other, except those of permits of different slots and of readers. If it
+   * rejects, nothing was written, except after `OUTCOME_UNKNOWN`, or if `work` ended the transaction itself. It rejects
+   * with the error of `work`, or with:
    *
    * - `STALE_TOKEN`: a newer holder was seen.
    * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also just before the commit.

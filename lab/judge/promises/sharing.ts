@@ -118,7 +118,7 @@ export function waitsOf(trace: Trace): { readonly acquisition: Acquisition; read
     .sort((one, other) => one.waited - other.waited)
 }
 
-/** Every waiter is served before each other client has worked and died once, and its gate has ended. */
+/** Every waiter is served before each other client has worked and died once, and its position has lapsed. */
 export function unserved(trace: Trace): Violation[] {
   const { ttl, clients, bound } = trace.run
   const limit = clients * (LONGEST_WORK * ttl + 2 * (ttl + bound.election))

@@ -25,7 +25,7 @@ export interface Prompt {
 /** What the command should do now. */
 export type Act =
   | { readonly kind: 'quit' | 'suspend' | 'redraw' }
-  | { readonly kind: 'break'; readonly name: string; readonly token: string | 'all' }
+  | { readonly kind: 'break'; readonly name: string; readonly token: string }
 
 /** Characters of a prompt. Names, owners and notes are shorter. */
 const LONGEST_TEXT = 1_000

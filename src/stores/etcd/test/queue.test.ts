@@ -191,7 +191,7 @@ test('a page of the listing ends between two names, however long their queues ar
   for (let index = 0; index < 40; index += 1) {
     const some = holders.map((_, k) => waiters[40 * k + index] as Claim)
     await Promise.all(some.map(claim => other.acquire(claim, signal)))
-    await Promise.all(some.map(claim => other.watch?.(claim, () => {}, controller.signal))) // keeps its position
+    await Promise.all(some.map(async claim => other.watch?.(claim, () => {}, controller.signal))) // keeps its position
   }
   const records = await look(other, { prefix: `${a}/` })
   expect(records).toHaveLength(30 * 41)

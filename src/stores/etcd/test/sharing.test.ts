@@ -90,12 +90,12 @@ test('readers of several clients that come at once all hold, each with a slot an
   const held = name()
   const locks = stores.map(each => createLocks(each, { ttl: 30_000 }))
   const permits = await Promise.all(
-    Array.from({ length: 50 }, (_, index) => locks[index % 5]?.readWrite(held).reader.acquire()),
+    Array.from({ length: 50 }, async (_, index) => locks[index % 5]?.readWrite(held).reader.acquire()),
   )
   expect(new Set(permits.map(permit => permit?.slot)).size).toBe(50)
   expect(Math.max(...permits.map(permit => permit?.slot ?? 0))).toBe(49)
   expect(new Set(permits.map(permit => permit?.token)).size).toBe(50)
-  await Promise.all(permits.map(permit => permit?.release()))
+  await Promise.all(permits.map(async permit => permit?.release()))
   await Promise.all(locks.map(each => each.close()))
 }, 60_000)
 

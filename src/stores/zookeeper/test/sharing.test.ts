@@ -46,12 +46,12 @@ test('fifty readers of four processes that come at once all hold, each in a slot
   const stores = Array.from({ length: 4 }, () => storeOf(server))
   const all = stores.map(each => createLocks(each))
   const readers = await Promise.all(
-    Array.from({ length: 50 }, (_, index) => all[index % 4]?.readWrite('crowd').reader.acquire()),
+    Array.from({ length: 50 }, async (_, index) => all[index % 4]?.readWrite('crowd').reader.acquire()),
   )
   const records = await look(store, { name: 'crowd' })
   expect(records.map(({ state }) => state)).toEqual(Array(50).fill('held'))
   expect(records.map(({ slots = [0] }) => slots[0])).toEqual(Array.from({ length: 50 }, (_, slot) => slot))
-  await Promise.all(readers.map(reader => reader?.release()))
+  await Promise.all(readers.map(async reader => reader?.release()))
   await Promise.all(all.map(locks => locks.close()))
 })
 

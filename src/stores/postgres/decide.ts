@@ -61,13 +61,14 @@ begin
       end if;
       perform from ${lease} where name = _name for update skip locked;
       _isBlocked := not found;
-      if _isBlocked and _limit > 1 then
+      if _isBlocked and _limit > 1 and current_setting('holdfast.waited', true) is distinct from 'yes' then
         begin
           perform set_config('lock_timeout', '${LONGEST_WAIT}', true);
           perform from ${lease} where name = _name for update;
           perform set_config('lock_timeout', '${LONGEST_LOCK}', true);
           _isBlocked := false;
         exception when lock_not_available then
+          perform set_config('holdfast.waited', 'yes', true); -- all claims of a batch wait once, or they would be late
         end;
       end if;
       exit when _isBlocked;

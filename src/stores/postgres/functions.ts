@@ -7,9 +7,10 @@ const MEMORY = '24 hours'
 
 /** In: `[{i, name, id, ttl, until}]`. */
 export function renew({ lease, shared, call }: Names): string {
+  // A lease that was released since _now is over: only its ttl of 0 says so, by any clock.
   const own = (table: string): string => `
     select a.i, l.name, l.id, a.ttl from asked a join ${table} l on l.name = a.name and l.id = a.id
-    where a.until >= _time and l.expires_at > _now
+    where a.until >= _time and l.expires_at > _now and l.ttl > 0
     order by l.name for no key update of l skip locked`
   return `
 create or replace function ${call('renew')}(orders text) returns text ${SETTINGS}
@@ -42,7 +43,7 @@ ${BEGIN}
       else json_build_array('lost')
     end from asked a
     left join ${lease} l on l.name = a.name and l.id = a.id and l.expires_at > _now
-    left join ${shared} s on s.name = a.name and s.id = a.id and s.expires_at > _now
+    left join ${shared} s on s.name = a.name and s.id = a.id and s.expires_at > _now and s.ttl > 0
     where a.i not in (select i from renewed) and a.i not in (select i from renewed_shared)
   ) found;
   return json_build_array(_time, _answers)::text;
@@ -112,7 +113,7 @@ end $holdfast$;`
 
 /** `_of` and `_slot`: the token and a slot of the lease to end; empty: of any. */
 export function breakLease({ lease, shared, call }: Names): string {
-  const held = "name = _name and id is not null and expires_at > _now and _of in ('', token::text)"
+  const held = "name = _name and id is not null and expires_at > _now and ttl > 0 and _of in ('', token::text)"
   const isAlone = `exists (select from ${lease} where ${held} and _slot in ('', '0'))`
   const holds = `from ${shared} where ${held} and (_slot = '' or _slot::integer = any (slots))`
   return `

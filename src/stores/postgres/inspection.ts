@@ -58,7 +58,7 @@ function statement({ lease, shared, line }: Names): string {
 ), page as materialized (
   select name from t, ${lease} l where name >= $1 and name <= $2
     and (id is not null and expires_at > now or exists (
-      select from ${shared} s where s.name = l.name and expires_at > now
+      select from ${shared} s where s.name = l.name and expires_at > now and ttl > 0
     ) or exists (
       select from ${line} w where w.name = l.name and not gone and lapses_at > now
     ))
@@ -69,7 +69,7 @@ function statement({ lease, shared, line }: Names): string {
   where id is not null and expires_at > now
   union all
   select name, -1, slots[1], token::text, owner, note, expires_at, slot_limit, 1, slots from t, ${shared} join page using (name)
-  where expires_at > now
+  where expires_at > now and ttl > 0
   union all
   select name, 0, seq, null, owner, note, lapses_at, slot_limit, units, null from t, ${line} join page using (name)
   where not gone and lapses_at > now

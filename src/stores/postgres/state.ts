@@ -31,13 +31,13 @@ export function readState({ lease, shared, line }: Names): string {
       h.is_old as are_shared_old, q.is_old as is_queue_old, exists (select from ${line} where name = _name) as is_awaited
     from (select) one
     left join ${lease} l on l.name = _name
-    left join ${shared} o on o.name = _name and o.id = _id and o.expires_at > _now
+    left join ${shared} o on o.name = _name and o.id = _id and o.expires_at > _now and o.ttl > 0
     left join ${line} p on p.name = _name and p.id = _id and p.lapses_at > _now
     left join lateral (
       select coalesce(sum(cardinality(slots)) ${counts}, 0) as used,
         coalesce(max(slots[cardinality(slots)]) ${counts}, -1) as highest,
         coalesce(min(slot_limit) ${counts}, 2147483647) as least_limit, min(expires_at) ${counts} as ends,
-        coalesce(bool_or(expires_at <= _now or expires_at > _now + ${ms('ttl')} + ${SLACK}), false) as is_old
+        coalesce(bool_or(expires_at <= _now or ttl = 0 or expires_at > _now + ${ms('ttl')} + ${SLACK}), false) as is_old
       from ${shared} where name = _name
     ) h on true
     left join lateral (
@@ -89,14 +89,14 @@ begin
   end if;
   if _shared then
     with gone as (
-      select id from ${shared} where ${ofName} and expires_at <= _now for update skip locked
+      select id from ${shared} where ${ofName} and (expires_at <= _now or ttl = 0) for update skip locked
     ), ended as (
       delete from ${shared} s using gone g where s.name = _name and s.id = g.id returning s.ttl, s.expires_at
     )
     select max(expires_at), bool_or(ttl > 0) from ended into _at, _hasExpired;
     if _at is not null and exists (select from ${line} where name = _name) then
       -- A release has the time of its own. An end counts from when it was seen.
-      update ${lease} set expires_at = case when _hasExpired then _now else greatest(expires_at, _at) end where ${ofName} and id is null;
+      update ${lease} set expires_at = case when _hasExpired then _now else least(greatest(expires_at, _at), _now) end where ${ofName} and id is null;
       _changes := case when _hasExpired then 2 else _changes end;
     end if;
     update ${shared} s set expires_at = _now + ${ms('s.ttl')} from (

@@ -105,6 +105,30 @@ test('a claim for a slot waits in turn for the row of its name, and is granted',
   expect(await asked).toMatchObject({ slots: [1] })
 })
 
+test('a renewal that hangs does not bring back a permit that was released meanwhile', async () => {
+  const claim = claimOf('brought back', { limit: 2 })
+  await acquire(storeOf(0), claim)
+  const locked = await transaction(server, 'lock table holdfast.lease in access exclusive mode')
+  const renewed = storeOf(0).renew(claim, signal)
+  const waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%_renew_%'"
+  await until('it hangs', async () => (await server.query(waiting)).length > 0)
+  const released =
+    "update holdfast.lease_shared set ttl = 0, expires_at = clock_timestamp() where name = 'brought back'"
+  await locked.query(released) // as a release does it
+  await locked.end()
+  expect(await renewed).toBeUndefined()
+  expect(await look(storeOf(0), { name: 'brought back' })).toEqual([])
+})
+
+test('claims for slots of a name that a transaction has locked do not wait one after the other', async () => {
+  const claims = Array.from({ length: 100 }, () => claimOf('guarded', { limit: 100, ttl: 3_000 }))
+  await acquire(storeOf(0), claimOf('guarded', { limit: 100 }))
+  const locked = await transaction(server, 'select from holdfast.lease where name = $1 for key share', ['guarded'])
+  const answers = await Promise.all(claims.map(claim => acquire(storeOf(0), claim)))
+  expect(answers.filter(({ held }) => held)).toEqual([])
+  await locked.end()
+})
+
 test('a permit that expired while its renewal is carried out is not granted to another', async () => {
   const [claim, other] = [claimOf('expiring', { limit: 2, ttl: 400 }), claimOf('expiring', { limit: 2 })]
   const granted = await acquire(storeOf(0), claim)

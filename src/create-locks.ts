@@ -58,17 +58,15 @@ export class StoreLocks extends CoreLocks implements Locks {
     return readWrite(this.sharingHost(), name)
   }
 
-  /** What recipes over several leases need. */
+  /** What shared names and sets of names need. */
   protected sharingHost(): SharingHost {
     const { clock, random } = this.core
     return {
       clock,
       random,
       core: this.core,
-      closing: this.closing,
       terms: (verb, options) => this.terms(verb, options),
       hold: (name, terms) => this.hold(name, terms, held => held),
-      startRenewer: () => this.startRenewer(),
       works: this.works,
       onAbort: (signal, action) => this.signals.onAbort(signal, action),
     }

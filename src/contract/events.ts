@@ -35,7 +35,7 @@ const NAMES: { readonly [Name in keyof LeaseEvents]: true } = {
 }
 
 /** An emitter for each event. */
-export type Emitters = { readonly [Name in keyof LeaseEvents]: Emitter<LeaseEvents[Name]> }
+type Emitters = { readonly [Name in keyof LeaseEvents]: Emitter<LeaseEvents[Name]> }
 
 /**
  * Where an event is frequent or its message has a lease, check `hasSubscribers` before you build the message. Then an

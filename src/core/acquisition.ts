@@ -1,4 +1,5 @@
 import { LeaseError, type LeaseErrorOf } from '../contract/errors.ts'
+import { events } from '../contract/events.ts'
 import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
@@ -59,8 +60,8 @@ export interface Acquired {
 
 /**
  * Acquires the name of a claim. It ends when the claim holds, when `wait` ms are over, and at `cancel`. Then what the
- * claim may have left at the store is withdrawn in the background. A store that does not answer is retried for
- * `patience` ms. With `wait` 0 it gets two requests, which together take at most `patience` ms.
+ * claim may have left at the store is withdrawn in the background. A store that does not answer is retried for one ttl.
+ * With `wait` 0 it gets two requests, which together take as long as one.
  */
 export class Acquisition {
   /** May the store know the claim? */
@@ -71,7 +72,6 @@ export class Acquisition {
   readonly #claim: Claim
   readonly #cancel: Cancel
   readonly #wait: number
-  readonly #patience: number
   #started = Number.POSITIVE_INFINITY
   #giveUpAt = 0
   #watch: AbortController | undefined
@@ -98,12 +98,11 @@ export class Acquisition {
   }
   #timeout: LeaseErrorOf<'ACQUIRE_TIMEOUT'> | undefined
 
-  constructor(core: AcquisitionCore, claim: Claim, wait: number, cancel: Cancel, patience: number = claim.ttl) {
+  constructor(core: AcquisitionCore, claim: Claim, wait: number, cancel: Cancel) {
     this.#core = core
     this.#claim = claim
     this.#wait = wait
     this.#cancel = cancel
-    this.#patience = patience
   }
 
   /** `undefined`: the name was not acquired within `wait`. */
@@ -150,12 +149,7 @@ export class Acquisition {
   /** Milliseconds for one request. With `wait` 0, for both requests together. */
   get #mostPerRequest(): number {
     const most = requestLimit(this.#claim.ttl, this.#core.store.guarantees?.acquireShare)
-    return this.#wait > 0 ? most : Math.min(most, LONGEST_TRY, this.#patience)
-  }
-
-  /** The last answer that was not a grant. */
-  get busy(): Busy | undefined {
-    return this.#busy && { ...this.#busy, holder: this.#holder }
+    return this.#wait > 0 ? most : Math.min(most, LONGEST_TRY)
   }
 
   /** The `ACQUIRE_TIMEOUT` of a run that ended without a lease. Always the same one. */
@@ -192,8 +186,8 @@ export class Acquisition {
     const isKept = answer.kept === true && answer.listens === true && this.#core.store.watch !== undefined
     this.#askWithin(isKept ? LONGEST_KEPT : Math.min(retryAfter, LONGEST_SLEEP * (1 + ahead)))
     if (queue) this.#mayBeKnown = true
-    if (this.#core.events.lease_busy.hasSubscribers)
-      this.#core.events.lease_busy.publish({ name, owner, holder: this.#holder, ahead: answer.ahead })
+    if (events.lease_busy.hasSubscribers)
+      events.lease_busy.publish({ name, owner, holder: this.#holder, ahead: answer.ahead })
     this.#isOver = now >= this.#giveUpAt
   }
 
@@ -204,7 +198,7 @@ export class Acquisition {
     this.#cancel.throwIfCancelled()
     const error = storeError(reason)
     const { name, owner, ttl } = this.#claim
-    this.#core.events.request_failed.publish({ request: 'acquire', name, owner, error })
+    events.request_failed.publish({ request: 'acquire', name, owner, error })
     const now = this.#core.clock.now()
     if (this.#failures === 0) {
       this.#silentSince = sent
@@ -223,7 +217,7 @@ export class Acquisition {
     const isTriedAgain = this.#wait === 0 && this.#failures === 1 && error.code === 'OUTCOME_UNKNOWN'
     if (isTriedAgain && now < this.#started + this.#mostPerRequest) return
     const isOver = now + retryAfter >= this.#giveUpAt
-    if (isOver ? this.#busy || !this.#reason : now < this.#silentSince + this.#patience) {
+    if (isOver ? this.#busy || !this.#reason : now < this.#silentSince + ttl) {
       this.#isOver = isOver
       return
     }
@@ -294,7 +288,7 @@ export class Acquisition {
     this.#isReported = true
     const { name, owner } = this.#claim
     const waited = this.#core.clock.now() - this.#started
-    this.#core.events.self_wait.publish({ name, owner, lease: lease.handle, waited })
+    events.self_wait.publish({ name, owner, lease: lease.handle, waited })
     const what = `acquire has waited ${Math.round(waited)} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease, this.#isElsewhere)}; ${NOT_REENTRANT}`
     const cure = `${this.#isElsewhere ? ONE_LOCKS : 'pass the lease to the code that needs it'}; --trace-warnings shows the call`
     warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)

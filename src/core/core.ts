@@ -1,5 +1,4 @@
 import { type Environment, systemEnvironment } from '../contract/environment.ts'
-import type { Emitters } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { List } from '../contract/list.ts'
 import type { Store } from '../contract/store.ts'
@@ -38,8 +37,6 @@ export function leaseOn<Held extends ListedLease>(name: string, leases: List<Hel
 export interface LeaseCore extends CoreEnvironment {
   readonly store: Pick<Store, 'kind' | 'guarantees' | 'renew' | 'annotate' | 'release' | 'onLoss'>
   readonly heartbeat: Beats
-  /** Where the events of the leases go. A recipe that makes one lease of several decides what is emitted. */
-  readonly events: Emitters
   /** Records renewals. */
   readonly statistics: Pick<RenewalStatistics, 'answered' | 'failed'>
   /** The leases that are held here. */

@@ -1,5 +1,6 @@
 import { checkText } from '../contract/check.ts'
 import { LeaseError, type LeaseErrorCode } from '../contract/errors.ts'
+import { events } from '../contract/events.ts'
 import type { LeaseEnd } from '../contract/lease.ts'
 import type { LossReason } from '../contract/lease-events.ts'
 import type { Entry } from '../contract/list.ts'
@@ -129,8 +130,7 @@ export class HeldLease implements ListedLease {
     this.#core.inBackground(withdrawal)
     this.#releasing = this.#answer(withdrawal)
     this.#end()
-    if (!lost && this.#core.events.release_began.hasSubscribers)
-      this.#core.events.release_began.publish({ lease: this.handle })
+    if (!lost && events.release_began.hasSubscribers) events.release_began.publish({ lease: this.handle })
     return this.#releasing
   }
 
@@ -182,8 +182,7 @@ export class HeldLease implements ListedLease {
     this.#mayBeHeld = reason === 'max_hold' || (reason !== 'gone' && isWell)
     this.#end()
     this.#abort.abort(error)
-    if (this.#core.events.lease_lost.hasSubscribers)
-      this.#core.events.lease_lost.publish({ lease: this.handle, reason, error })
+    if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this.handle, reason, error })
     this.#ending.settle('lost')
     this.group?.lose(error, reason)
     return error
@@ -218,8 +217,7 @@ export class HeldLease implements ListedLease {
     if (answer === 'gone' && !this.#error) this.lose('gone', 'was gone when it was released')
     if (this.#error || answer === 'gone') return 'lost'
     if (answer === 'released') {
-      if (this.#core.events.lease_released.hasSubscribers)
-        this.#core.events.lease_released.publish({ lease: this.handle })
+      if (events.lease_released.hasSubscribers) events.lease_released.publish({ lease: this.handle })
     }
     return answer
   }

@@ -89,7 +89,6 @@ export class CoreLocks implements Leasing {
     this.core = {
       ...environment,
       store,
-      events,
       heartbeat: new Heartbeat(clock, random),
       statistics: this.#statistics,
       leases: this.#leases,

@@ -1,5 +1,6 @@
 import { checkTtl } from '../contract/check.ts'
 import type { LeaseError } from '../contract/errors.ts'
+import { events } from '../contract/events.ts'
 import type { LossReason } from '../contract/lease-events.ts'
 import type { Entry } from '../contract/list.ts'
 import { request } from '../contract/request.ts'
@@ -145,7 +146,7 @@ export class Renewals implements Renewable {
     try {
       const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
       const now = clock.now()
-      statistics.answered(lease.handle, sent, now, this.#core.events)
+      statistics.answered(lease.handle, sent, now)
       if (lease.isLost) return undefined
       if (grant?.token !== lease.token) {
         lease.lose('gone')
@@ -156,8 +157,8 @@ export class Renewals implements Renewable {
       this.renewedAt = sent
       this.#failure = undefined
       deadline.move(sent + grant.ttl - margin(grant.ttl))
-      if (!lease.check() && this.#core.events.heartbeat.hasSubscribers)
-        this.#core.events.heartbeat.publish({ lease: lease.handle, latency: now - sent, margin: before - now })
+      if (!lease.check() && events.heartbeat.hasSubscribers)
+        events.heartbeat.publish({ lease: lease.handle, latency: now - sent, margin: before - now })
       return undefined
     } catch (reason) {
       const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
@@ -166,8 +167,8 @@ export class Renewals implements Renewable {
       statistics.failed(lease.handle, sent)
       if (this.renewedAt > sent) return undefined
       this.#failure = error
-      if (!lease.check() && this.#core.events.heartbeat_failed.hasSubscribers)
-        this.#core.events.heartbeat_failed.publish({ lease: lease.handle, error })
+      if (!lease.check() && events.heartbeat_failed.hasSubscribers)
+        events.heartbeat_failed.publish({ lease: lease.handle, error })
       return error
     } finally {
       this.#land()

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { follow, lost, refused, type Stage, stage, unanswered } from '../../test/scripted-store.ts'
 import { LeaseError } from '../contract/errors.ts'
-import { events, subscribe } from '../contract/events.ts'
+import { subscribe } from '../contract/events.ts'
 import { List } from '../contract/list.ts'
 import type { Claim } from '../contract/store.ts'
 import { Heartbeat } from './heartbeat.ts'
@@ -15,7 +15,6 @@ function core({ clock, store }: Stage) {
   const random = (): number => 0.5
   return {
     clock,
-    events,
     random,
     store,
     heartbeat: new Heartbeat(clock, random),

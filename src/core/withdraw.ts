@@ -1,4 +1,5 @@
 import { LeaseError } from '../contract/errors.ts'
+import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import { backoff, type Cancel, pause, request } from '../contract/request.ts'
 import type { Claim, Store } from '../contract/store.ts'
@@ -15,7 +16,7 @@ import type { LeaseCore } from './core.ts'
 /** The most repeats of a withdrawal, so that it finds what stale requests created. Each copy runs once. */
 const MOST_REPEATS = 3
 
-type WithdrawalCore = Pick<LeaseCore, 'clock' | 'events' | 'random'> & { readonly store: Pick<Store, 'release'> }
+type WithdrawalCore = Pick<LeaseCore, 'clock' | 'random'> & { readonly store: Pick<Store, 'release'> }
 
 /**
  * Withdraws a claim. It takes at most min(5 s, ttl). It keeps the process alive for at most 1 s, or not at all if it
@@ -31,7 +32,7 @@ export async function withdraw(
   lease?: Lease,
   endsAt: number = Number.POSITIVE_INFINITY,
 ): Promise<'released' | 'gone' | 'unknown'> {
-  const { clock, events, store } = core
+  const { clock, store } = core
   const { name, owner } = claim
   const stopKeepingAlive = lease ? undefined : clock.after(LAST_WITHDRAWAL, () => {})
   const giveUp = clock.now() + Math.min(LONGEST_REQUEST, claim.ttl)

@@ -1,5 +1,5 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
-import { type Emitters, events } from '../../contract/events.ts'
+import { events } from '../../contract/events.ts'
 import type { Lease } from '../../contract/lease.ts'
 import type { Clock } from '../../contract/time.ts'
 import type { Advice, Latency } from './advice.ts'
@@ -16,9 +16,6 @@ const HISTOGRAM = { lowest: 1, highest: 600_000_000, figures: 2 } as const
 /** Milliseconds between two warnings, and between two checks. */
 const WARN_EVERY = 60_000
 const CHECK_EVERY = 1_000
-
-/** What a warning is emitted by. */
-type Warns = Pick<Emitters, 'ttl_too_short'>
 
 /** What renewals have shown in addition to their latencies. Milliseconds. */
 export interface Disruptions {
@@ -60,7 +57,7 @@ export class RenewalStatistics {
   }
 
   /** The renewal sent at `sent` was answered. */
-  answered(lease: Lease, sent: number, now: number, emitters: Warns = events): void {
+  answered(lease: Lease, sent: number, now: number): void {
     const loopDelay = this.#loopDelay
     if (loopDelay?.isRunning === false && lease.remaining > 0) loopDelay.start() // the answer may come after the loss
     this.#unresponsiveness.answered(sent, now)
@@ -68,7 +65,7 @@ export class RenewalStatistics {
     const latency = now - sent
     const { lowest, highest } = HISTOGRAM
     this.#latencies.record(Math.min(Math.max(Math.round(latency * 1_000), lowest), highest))
-    if (isSlow(lease, latency) && emitters.ttl_too_short.hasSubscribers) this.warn(lease, emitters)
+    if (isSlow(lease, latency) && events.ttl_too_short.hasSubscribers) this.warn(lease)
   }
 
   /** The renewal sent at `sent` failed or timed out. */
@@ -108,7 +105,7 @@ export class RenewalStatistics {
   }
 
   /** After a slow renewal of this lease: emits `ttl_too_short` if its ttl is too short. */
-  warn(lease: Lease, emitters: Warns = events): void {
+  warn(lease: Lease): void {
     const now = this.#clock.now()
     if (now < this.#checkAt || this.#warnedOf.has(lease.ttl)) return
     const { latency, leastTtl } = this.advice()
@@ -117,7 +114,7 @@ export class RenewalStatistics {
     if (!(latency.p99 * LEAST_P99S > lease.ttl)) return
     this.#checkAt = now + WARN_EVERY
     this.#warnedOf.add(lease.ttl)
-    emitters.ttl_too_short.publish({ lease, p99: latency.p99, leastTtl })
+    events.ttl_too_short.publish({ lease, p99: latency.p99, leastTtl })
   }
 
   #latency(): Latency | undefined {

@@ -138,8 +138,8 @@ export class HeartbeatThread implements Renewer, WorkerLink {
       const renewals = this.#renewals.get(notification.id)
       if (notification.kind === 'stopped') this.#renewals.delete(notification.id)
       renewals?.receive(notification)
-      if (notification.kind === 'slow' && renewals?.emitters.ttl_too_short.hasSubscribers)
-        this.#statistics.warn(renewals.lease.handle, renewals.emitters)
+      if (notification.kind === 'slow' && renewals && events.ttl_too_short.hasSubscribers)
+        this.#statistics.warn(renewals.lease.handle)
     }
   }
 

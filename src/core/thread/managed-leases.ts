@@ -1,5 +1,5 @@
 import { LeaseError } from '../../contract/errors.ts'
-import { events, subscribe } from '../../contract/events.ts'
+import { subscribe } from '../../contract/events.ts'
 import type { Lease } from '../../contract/lease.ts'
 import type { LeaseEvents } from '../../contract/lease-events.ts'
 import { List } from '../../contract/list.ts'
@@ -66,7 +66,6 @@ export class ManagedLeases {
     this.#notify = notify
     this.#core = {
       ...environment,
-      events,
       heartbeat: new Heartbeat(environment.clock, environment.random),
       statistics: { answered: this.#onAnswered.bind(this), failed: this.#onUnanswered.bind(this) },
       leases: new List(),

@@ -1,4 +1,5 @@
 import type { LeaseError } from '../../contract/errors.ts'
+import { events } from '../../contract/events.ts'
 import { type Entry, List } from '../../contract/list.ts'
 import { request } from '../../contract/request.ts'
 import type { Claim, Grant } from '../../contract/store.ts'
@@ -67,20 +68,15 @@ export class ThreadRenewals {
     worker.send(command)
   }
 
-  /** The events of this lease. */
-  get emitters(): LeaseCore['events'] {
-    return this.#core.events
-  }
-
   /** The worker reports about this lease. */
   receive(notification: Extract<Notification, { id: string }>): void {
     if (notification.kind === 'stopped') this.#onStopped?.(notification.unsettled)
     const lease = this.lease.handle
     if (!(lease.remaining > 0)) return // if the lease is over, this check has reported it
-    if (notification.kind === 'renewed' && this.#core.events.heartbeat.hasSubscribers)
-      this.#core.events.heartbeat.publish({ lease, latency: notification.latency, margin: notification.margin })
-    if (notification.kind === 'failed' && this.#core.events.heartbeat_failed.hasSubscribers)
-      this.#core.events.heartbeat_failed.publish({ lease, error: leaseError(notification.error) })
+    if (notification.kind === 'renewed' && events.heartbeat.hasSubscribers)
+      events.heartbeat.publish({ lease, latency: notification.latency, margin: notification.margin })
+    if (notification.kind === 'failed' && events.heartbeat_failed.hasSubscribers)
+      events.heartbeat_failed.publish({ lease, error: leaseError(notification.error) })
   }
 
   /** The worker has ended. */
@@ -93,8 +89,7 @@ export class ThreadRenewals {
     this.#beat = this.#core.heartbeat.join(lease.renewals)
     // Not in this turn: an extension by the worker that has just failed would count as this renewal.
     this.#core.clock.after(0, () => void lease.renewals.renew(), true)
-    if (this.#core.events.heartbeat_failed.hasSubscribers)
-      this.#core.events.heartbeat_failed.publish({ lease: lease.handle, error })
+    if (events.heartbeat_failed.hasSubscribers) events.heartbeat_failed.publish({ lease: lease.handle, error })
   }
 
   #decorated(core: LeaseCore): LeaseCore {

@@ -1,16 +1,13 @@
 import type { Environment } from '../../contract/environment.ts'
 import type { Acquisition } from '../../core/acquisition.ts'
-import type { Closing } from '../../core/closing.ts'
 import type { Core } from '../../core/core.ts'
 import type { HeldLease } from '../../core/held-lease.ts'
 import type { AcquireOptions, AcquireTerms, Verb } from '../../core/options.ts'
-import type { Renewer } from '../../core/renewer.ts'
 import type { Works } from '../../core/work.ts'
 
-/** What shared names need from the locks. Everything is built over exclusive leases. */
+/** What shared names and sets of names need from the locks. */
 export interface SharingHost extends Environment {
   readonly core: Core
-  readonly closing: Closing
   /** The options of one call with all defaults. Throws `CLOSED`, and `INVALID_ARGUMENT` for an invalid value. */
   terms(verb: Verb, options: AcquireOptions): AcquireTerms
   /**
@@ -18,8 +15,6 @@ export interface SharingHost extends Environment {
    * not acquired within `wait`. Otherwise it rejects as `acquire`.
    */
   hold(name: string, terms: AcquireTerms): Promise<HeldLease | Acquisition>
-  /** Starts the thread of `heartbeat: 'thread'`. */
-  startRenewer(): Promise<Renewer | undefined>
   readonly works: Works
   /** Calls `action` with the reason when `signal` aborts, or at once if it has. Returns a function that cancels it. */
   onAbort(signal: AbortSignal | undefined, action: (reason: unknown) => void): () => void

@@ -1,6 +1,6 @@
 import type { Names } from './names.ts'
 import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, MOST_LAPSED, ms, NOW, QUEUE, SETTINGS } from './sql.ts'
-import { fits, IS_OLD, NEXT_CHANGE, readState } from './state.ts'
+import { fits, IS_OLD, IS_PASSABLE, NEXT_CHANGE, readState } from './state.ts'
 
 /** For how long an unused name keeps its last token. */
 const MEMORY = '24 hours'
@@ -106,7 +106,7 @@ ${BEGIN}
     end if;
   end if;
   return json_build_array(_time,
-    case when _s.ahead = 0 and ${fits('_s.own_limit', '_s.own_units')} then 0 else ${NEXT_CHANGE} end,
+    case when ${fits('_s.own_limit', '_s.own_units')} and (_s.ahead = 0 or ${IS_PASSABLE}) then 0 else ${NEXT_CHANGE} end,
     _s.ahead, _id, _lost)::text;
 end $holdfast$;`
 }

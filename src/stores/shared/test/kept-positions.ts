@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
-import { claimOf, hold, look } from '../../../../test/support.ts'
+import { acquire, claimOf, hold, look } from '../../../../test/support.ts'
 import { inTime } from '../../../conformance/timing.ts'
 import type { Store } from '../../../contract/store.ts'
 import { createLocks, type Lease, type Locks } from '../../../index.ts'
@@ -112,6 +112,20 @@ export function keptPositions(stage: () => Keeping): void {
     await lease.release()
     await one
     expect(served).toEqual(['near'])
+  })
+
+  test('R9: a kept waiter finds by itself that it may pass a dead one', async () => {
+    await using store = stage().storeBy('near')
+    await hold(store, claimOf('a', { ttl: 60_000 }))
+    const dead = claimOf('a', { ttl: 60_000, note: 'dead', queue: true })
+    expect(await acquire(store, dead)).toMatchObject({ held: false })
+    const [second] = await wait(near, ['second'], [])
+    const keeps = async (): Promise<boolean> =>
+      (await stage().requestsDuring(() => sleep(TTL / 3))).some(verb => verb === 'keep')
+    await until('its position is kept', keeps)
+    await stage().free()
+    await second
+    expect(await waiting()).toEqual(['dead'])
   })
 
   test('R9: the lease of a holder that died goes to the first kept waiter, and on to the next', async () => {

@@ -29,7 +29,9 @@ export async function failures(
   leniency: Partial<Rig> = {},
   more: Parameters<[History]> = {},
 ): Promise<string> {
-  const rig = await rigOf(harness, leniency)
+  const counts = { decided: 0, undecided: 0 }
+  const played = (isDecided: boolean): void => void (counts[isDecided ? 'decided' : 'undecided'] += 1)
+  const rig = await rigOf(harness, { ...leniency, played })
   try {
     const found: string[] = []
     const lane = async (_: unknown, index: number): Promise<void> => {
@@ -42,6 +44,8 @@ export async function failures(
       if (failure) found.push(failure)
     }
     await Promise.all(Array.from({ length: LANES }, lane))
+    if (found.length === 0 && counts.decided < counts.undecided)
+      found.push(`only ${counts.decided} histories were decided, and ${counts.undecided} were not: this shows nothing`)
     return found.join('\n\n')
   } finally {
     await Promise.all(rig.clients.map(client => client[Symbol.asyncDispose]()))

@@ -21,6 +21,8 @@ export interface Rig extends Leniency {
   sleep(ms: number): Promise<void>
   /** Sets the clock back by `ms`. @default nobody can */
   setBack?(ms: number): void
+  /** A history was played. Without a decision the machine was too slow, or too much was possible. */
+  played?(isDecided: boolean): void
   /** Milliseconds: a wake that takes longer is lost. */
   readonly latestWake: number
 }
@@ -45,10 +47,12 @@ export async function play(history: History, rig: Rig): Promise<string | undefin
       if (problem) return `step ${index}: ${problem}\n${player.answers.join('\n')}`
     }
     const problem = await player.settle()
+    rig.played?.(true)
     return problem && `${problem}\n${player.answers.join('\n')}`
   } catch (error) {
-    if (error instanceof Undecided) return undefined
-    throw error
+    if (!(error instanceof Undecided)) throw error
+    rig.played?.(false)
+    return undefined
   } finally {
     await player.end()
   }

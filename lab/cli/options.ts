@@ -80,7 +80,8 @@ export function parseProve(args: readonly string[], reader: Reader): ProveOption
   const isKnown = values['known-violation'] === true
   const known = isKnown ? knownOf(subject, values.faults, reader) : undefined
   const isSharing = values.sharing === true
-  if (isSharing && 'store' in subject) throw new Usage('--sharing leaves slots in a store: it needs --lab, not --store')
+  if (isSharing && 'store' in subject)
+    throw new Usage('--sharing runs on servers of its own: it needs --lab, not --store')
   if (isSharing && isKnown) throw new Usage('--known-violation is about leases: remove --sharing')
   const ttl = parseDuration(values.ttl ?? `${known?.ttl ?? 1_000}ms`, '--ttl')
   if (ttl < 500 || ttl > 60_000) throw new Usage(`--ttl ${values.ttl}: expected from 500ms to 60s`)

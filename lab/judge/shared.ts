@@ -10,7 +10,7 @@ export interface Mark {
   readonly token: string
 }
 
-/** The resource of a slot. Each has one holder at a time, and tokens of its own. */
+/** How a slot is named in results. It has one holder at a time. */
 export function slotKey(name: string, slot: number): string {
   return `${name}, slot ${slot}`
 }

@@ -21,8 +21,8 @@ interface Use {
 
 /**
  * Sharing as the resource sees it: no slot accepts a lower token than before or than that of a writer, a writer has the
- * highest of all, never more than `limit` permits are in use,
- * and nobody is beside a writer. A permit is in use from its first to its last accepted write.
+ * highest of all, never more than `limit` permits are in use, and nobody is beside a writer. A permit is in use from its
+ * first to its last accepted write.
  */
 export function sharing(trace: Trace): Violation[] {
   const shared = Object.entries(trace.run.shared ?? {})

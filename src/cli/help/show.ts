@@ -92,7 +92,7 @@ export const BREAK: CommandHelp = {
     },
     {
       flags: '--slot N',
-      text: 'Breaks one slot of a shared name',
+      text: 'Breaks the lease that has this slot of a shared name',
       values: 'as inspect shows it',
       default: 'none',
     },

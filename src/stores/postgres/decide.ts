@@ -124,7 +124,7 @@ begin
 
   _isBlocked := _isBlocked and _s.ahead = 0; -- it is not its own turn otherwise
   _waits := _s.waits;
-  if _queue and not _isBlocked and not coalesce(_s.waits and not _s.passed
+  if _queue and (_s.waits or not _isBlocked) and not coalesce(_s.waits and not _s.passed
     and _s.own_lapses between _now + 0.75 * ${lifetime} and _now + ${lifetime}, false) then
     insert into ${line} as w (name, id, owner, note, slot_limit, units, channel, lapses_at, gone, round_trip)
     values (_name, _id, _owner, _note, _limit, _units, _channel, _now + ${lifetime}, false, _round_trip)

@@ -129,6 +129,19 @@ test('claims for slots of a name that a transaction has locked do not wait one a
   await locked.end()
 })
 
+test.each([1, 2])('a waiter of limit %i keeps its position while a guard has locked the free name', async limit => {
+  const name = `kept ${limit}`
+  const [holder, waiter] = [claimOf(name, { limit, units: limit }), claimOf(name, { limit, units: limit, queue: true })]
+  for (const claim of [holder, waiter]) await acquire(storeOf(0), claim)
+  const guard = await transaction(server, 'select from holdfast.lease where name = $1 for key share', [name])
+  await storeOf(0).release(holder, signal)
+  const ageing = "update holdfast.lease_line set lapses_at = clock_timestamp() + interval '3 s' where id = "
+  await server.query(`${ageing} '${waiter.id}'`)
+  expect(await acquire(storeOf(0), waiter)).toMatchObject({ held: false })
+  expect((await look(storeOf(0), { name }))[0]?.remaining).toBeGreaterThan(3_000)
+  await guard.end()
+})
+
 test('a permit that expired while its renewal is carried out is not granted to another', async () => {
   const [claim, other] = [claimOf('expiring', { limit: 2, ttl: 400 }), claimOf('expiring', { limit: 2 })]
   const granted = await acquire(storeOf(0), claim)

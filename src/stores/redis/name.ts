@@ -57,8 +57,10 @@ local function open(key)
     end
   end
   if name.line == '1' then
-    local ids = lapsed(key)
-    if #ids > 0 then withdraw(key, name, ids) end
+    repeat
+      local ids = lapsed(key)
+      if #ids > 0 then withdraw(key, name, ids) end
+    until #ids == 0 or call('EXISTS', key .. ':lapse') == 1 -- later waiters would bring that key back
   end
   return name
 end

@@ -142,6 +142,14 @@ test('a dead writer does not block readers once the key of the positions has end
   expect((await look(store, { name: 'a' })).map(({ state }) => state)).toEqual(['held', 'held', 'held'])
 })
 
+test('a crowd of dead waiters does not count once the key of their positions has ended', async () => {
+  await holdAll(readerOf(), readerOf())
+  await Promise.all(Array.from({ length: 1_001 }, () => acquire(store, claimOf('a', { queue: true }))))
+  await client.del(`${KEY}:lapse`)
+  const writer = claimOf('a', { queue: true })
+  expect(await acquire(store, writer)).toMatchObject({ held: false, ahead: 0 })
+})
+
 test('after the clock was set back, a dead writer keeps its position for 5 s at most', async () => {
   await holdAll(readerOf(), readerOf())
   await acquire(store, claimOf('a', { queue: true }))

@@ -2,7 +2,15 @@ import { LeaseError, type LeaseErrorOf } from '../contract/errors.ts'
 import { events } from '../contract/events.ts'
 import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
-import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
+import {
+  type Busy,
+  type Claim,
+  type Grant,
+  LARGEST_LIMIT,
+  type LeaseRecord,
+  type Store,
+  type Wake,
+} from '../contract/store.ts'
 import { FIRST_TRY, LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
 import { type Core, type ListedLease, leaseOn } from './core.ts'
@@ -298,22 +306,19 @@ export class Acquisition {
   get state(): string {
     const holder = this.#holder
     const ahead = this.#busy?.ahead
-    if (!holder) return ahead ? `free, but ${ahead} claims wait before this one` : 'not available, holder unknown'
+    if (!holder) return ahead ? `free, but ${waitBefore(ahead)}` : 'not available, holder unknown'
     const remaining = `for another ${holder.remaining} ms unless renewed`
     // Another owner means other locks, which saves the search. The token decides, because owners may be shared.
     const isOwn = holder.owner === this.#claim.owner && this.#claim.limit === undefined
     const own = isOwn ? leaseOn(this.#claim.name, this.#core.leases) : undefined
     if (own && own.token === holder.token) return `${this.#heldHere(own)}, ${remaining}; ${NOT_REENTRANT}`
-    return `${this.#shortage}held by ${holder.owner}, ${remaining}`
-  }
-
-  /** What a permit lacks, before who has it. */
-  get #shortage(): string {
-    const { limit = 1, units = 1 } = this.#claim
-    const ahead = this.#busy?.ahead
-    if (limit === 1) return ''
-    if (ahead) return `not free, because ${ahead} claims wait before this one; `
-    return `without ${units > 1 ? `${units} free slots` : 'a free slot'}: one is `
+    const { limit, units = 1 } = this.#claim
+    if (limit === undefined) return `held by ${holder.owner}, ${remaining}`
+    const wanted = units === 1 ? 'a slot' : `${units} slots`
+    const which = holder.slots ? `slot ${holder.slots.join(', ')}` : 'it'
+    const queue = ahead ? `${waitBefore(ahead)}, and ` : ''
+    const asked = limit === LARGEST_LIMIT ? 'a reader' : `${wanted} of ${limit}`
+    return `not free for ${asked}: ${queue}${which} is held by ${holder.owner}, ${remaining}`
   }
 
   #heldHere({ owner, heldSince }: ListedLease, isElsewhere = false): string {
@@ -321,6 +326,10 @@ export class Acquisition {
     const since = new Date(clock.wall() - (clock.now() - heldSince)).toISOString()
     return `held by ${isElsewhere ? 'other locks of this process' : 'these locks'} (${owner}) since ${since}`
   }
+}
+
+function waitBefore(count: number): string {
+  return count === 1 ? '1 claim waits before this one' : `${count} claims wait before this one`
 }
 
 /** What a call that gives up rejects with: an outcome that is unknown says how long the name may be held. */

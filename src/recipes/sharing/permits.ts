@@ -72,5 +72,6 @@ class Permits<L extends Lease> extends Acquiring<L, PermitOptions> {
 
 function permitsOf(permits: unknown = 1, limit: number): number {
   if (Number.isInteger(permits) && (permits as number) >= 1 && (permits as number) <= limit) return permits as number
-  throw invalid(`permits must be a whole number from 1 to ${limit}, not ${show(permits)}`)
+  const most = limit === MOST_UNITS ? `${limit}, the most slots of one lease` : limit
+  throw invalid(`permits must be a whole number from 1 to ${most}, not ${show(permits)}`)
 }

@@ -13,7 +13,7 @@ test('grants up to the limit, each permit with a slot of its own, and refuses th
   await expect(semaphore.acquire({ wait: 0 })).rejects.toMatchObject({
     code: 'ACQUIRE_TIMEOUT',
     lease: 'api',
-    message: expect.stringMatching(/^"api" is without a free slot: .*held by/),
+    message: expect.stringMatching(/^"api" is not free for a slot of 3: slot \d is held by/),
   })
   expect(await permits[1]?.release()).toBe('released')
   expect(await semaphore.tryAcquire()).toMatchObject({ slot: 1 })
@@ -137,7 +137,7 @@ test('60 permits at a time', async () => {
   const { slots: others } = await semaphore.acquire({ permits: 60 })
   expect(others).toEqual(Array.from({ length: 60 }, (_, index) => 40 + index))
   expect(await semaphore.tryAcquire()).toBeUndefined()
-  await expect(locks.semaphore('x', { limit: 100 }).acquire({ permits: 65 })).rejects.toThrow('from 1 to 64, not 65')
+  await expect(locks.semaphore('x', { limit: 100 }).acquire({ permits: 65 })).rejects.toThrow('from 1 to 64, the most slots of one lease, not 65')
 })
 
 describe('several permits', () => {
@@ -146,7 +146,9 @@ describe('several permits', () => {
     const semaphore = locks.semaphore('x', { limit: 3 })
     expect((await semaphore.acquire({ permits: 2 })).slots).toEqual([0, 1])
     expect(await semaphore.tryAcquire({ permits: 2 })).toBeUndefined()
-    await expect(semaphore.acquire({ permits: 2, wait: 0 })).rejects.toThrow('"x" is without 2 free slots: ')
+    await expect(semaphore.acquire({ permits: 2, wait: 0 })).rejects.toThrow(
+      '"x" is not free for 2 slots of 3: slot 0, 1 is held by ',
+    )
     expect(await look(server, { prefix: '' })).toHaveLength(1)
   })
 

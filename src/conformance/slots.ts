@@ -150,10 +150,14 @@ export const slotCases: Case[] = [
           const sent = performance.now()
           const { ttl } = await one.hold(dead)
           const { token } = await one.hold(alive)
-          const next = await until('the slot is granted again', async () => {
-            const answer = await two.acquire(permit())
-            return answer.held ? answer : undefined
-          })
+          const next = await until(
+            'the slot is granted again',
+            async () => {
+              const answer = await two.acquire(permit())
+              return answer.held ? answer : undefined
+            },
+            5 * space.short + space.latest,
+          )
           const after = performance.now() - sent
           assert.ok(after >= ttl - EARLY, `it was granted after ${after} ms of ${ttl}`)
           assert.deepEqual(slotsOf(next), [0])

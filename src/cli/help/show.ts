@@ -92,7 +92,7 @@ export const BREAK: CommandHelp = {
     },
     {
       flags: '--slot N',
-      text: 'Breaks the lease that has this slot of a shared name',
+      text: 'Breaks only the lease that has this slot',
       values: 'as inspect shows it',
       default: 'none',
     },

@@ -30,7 +30,9 @@ export async function failures(
   more: Parameters<[History]> = {},
 ): Promise<string> {
   const counts = { decided: 0, undecided: 0 }
-  const played = (isDecided: boolean): void => void (counts[isDecided ? 'decided' : 'undecided'] += 1)
+  const played = (isDecided: boolean): void => {
+    counts[isDecided ? 'decided' : 'undecided'] += 1
+  }
   const rig = await rigOf(harness, { ...leniency, played })
   try {
     const found: string[] = []

@@ -9,7 +9,8 @@ export type LeaseEnd = 'released' | 'lost' | 'unknown'
 /**
  * A lease that this process holds on a name, renewed at a third of its ttl until `release()`. Pass `signal` to what you
  * await, and `token` to the resource that you write to. A copy such as `{ ...lease }` has `name`, `token`, `owner` and
- * `ttl`, and no methods. (It is a class and not an interface, so that TypeScript knows that.)
+ * `ttl`, and no methods. (It is a class and not an interface, so that TypeScript knows that.) The methods can be taken
+ * apart: `const { release } = lease`. `remaining` and `signal` are read when they are taken.
  */
 export declare class Lease implements AsyncDisposable {
   /** The name that is held. */

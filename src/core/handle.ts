@@ -4,7 +4,11 @@ import type { Lease, LeaseEnd } from '../contract/lease.ts'
 /** What one lease and several together have in common. */
 export type Holding = Pick<Lease, 'signal' | 'remaining' | 'ended' | 'assertHeld' | 'extend' | 'release'>
 
-/** What a lease and a set of leases have in common for their user. It passes everything on to what is held. */
+/**
+ * What a lease and a set of leases have in common for their user. It passes everything on to what is held. The verbs are
+ * accessors, so that they can be taken apart, as in `const { release } = lease`, and a lease that is not taken apart pays
+ * nothing for that.
+ */
 export abstract class Handle implements Holding, AsyncDisposable {
   readonly #held: Holding
 
@@ -24,16 +28,16 @@ export abstract class Handle implements Holding, AsyncDisposable {
     return this.#held.ended
   }
 
-  assertHeld(): void {
-    this.#held.assertHeld()
+  get assertHeld(): () => void {
+    return () => this.#held.assertHeld()
   }
 
-  extend(ttl?: number): Promise<number> {
-    return this.#held.extend(ttl)
+  get extend(): (ttl?: number) => Promise<number> {
+    return ttl => this.#held.extend(ttl)
   }
 
-  release(): Promise<LeaseEnd> {
-    return this.#held.release()
+  get release(): () => Promise<LeaseEnd> {
+    return () => this.#held.release()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -309,3 +309,21 @@ test('a printed lease shows its state, in whole milliseconds', async () => {
     `{ name: 'a', token: '${lease.token}', owner: 'me', ttl: 1000, remaining: 988 }`,
   )
 })
+
+test('the verbs of a lease can be taken apart', async () => {
+  const { locks, other } = stage()
+  const lease = await locks.acquire('a')
+  const { annotate, assertHeld, extend, release, stopRenewing } = lease
+  await annotate('half')
+  expect((await other.inspect('a')).holders[0]?.note).toBe('half')
+  expect(await extend(20_000)).toBeGreaterThan(19_000)
+  expect(lease.ttl).toBe(20_000)
+  assertHeld()
+  stopRenewing()
+  expect(await release()).toBe('released')
+  expect(assertHeld).toThrow('was released')
+  expect(Object.keys({ ...lease })).toEqual(['name', 'token', 'owner', 'ttl'])
+  const set = await locks.all(['a', 'b']).acquire()
+  const { release: releaseAll } = set
+  expect(await releaseAll()).toBe('released')
+})

@@ -35,12 +35,12 @@ export class LeaseHandle extends Handle implements Lease, Identified {
     return this.#held
   }
 
-  annotate(note: string): Promise<void> {
-    return this.#held.annotate(note)
+  get annotate(): (note: string) => Promise<void> {
+    return note => this.#held.annotate(note)
   }
 
-  stopRenewing(): void {
-    this.#held.stopRenewing()
+  get stopRenewing(): () => void {
+    return () => this.#held.stopRenewing()
   }
 
   toJSON(): Record<string, unknown> {

@@ -98,6 +98,11 @@ export const TURN = 100
 /** The most milliseconds that a round trip adds to a grace period. A dead waiter blocks the others for as long. */
 export const LONGEST_ROUND_TRIP = 1_000
 
+/** Milliseconds that a waiter whose requests take `roundTrip` gets to ask when it is the first and fits (R8). */
+export function gracePeriod(roundTrip: number | undefined): number {
+  return TURN + roundTripOf(roundTrip)
+}
+
 /** What a round trip of `ms` adds to the grace period of a waiter, in whole milliseconds. What is no duration counts as none. */
 export function roundTripOf(ms: number = 0): number {
   return Math.min(Math.max(Math.floor(ms), 0) || 0, LONGEST_ROUND_TRIP)

@@ -27,7 +27,7 @@ interface Trial {
   run(holder: Holder, work?: () => Promise<unknown>): Promise<unknown>
   touch(holder: Holder): Promise<void>
   begin(): Promise<Old>
-  /** Resolves once so many transactions wait for a lock. */
+  /** Resolves once this number of transactions waits for a lock. */
   waiting(count: number): Promise<unknown>
   slots(resource: string): Promise<readonly string[]>
   close(): Promise<unknown>

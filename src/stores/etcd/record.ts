@@ -1,6 +1,6 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { Claim, LeaseRecord } from '../../contract/store.ts'
-import { roundTripOf, TURN } from '../../contract/time.ts'
+import { gracePeriod } from '../../contract/time.ts'
 import { type Asker, positionLifetime } from '../shared/rules/name.ts'
 import { secondsOf } from './keys.ts'
 import type { KeyValue } from './messages.ts'
@@ -75,7 +75,7 @@ export function askerOf(found: KeyValue): Asker {
   const { ttl, units, roundTrip } = read(found)
   return {
     ...{ id: idOf(found), owner: '', note: '', ttl: numberOr(ttl, 0), limit: limitOf(found) },
-    ...{ units: numberOr(units, 1), grace: TURN + roundTripOf(numberOr(roundTrip, 0)), queue: true },
+    ...{ units: numberOr(units, 1), grace: gracePeriod(numberOr(roundTrip, 0)), queue: true },
   }
 }
 

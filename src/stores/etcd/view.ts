@@ -1,5 +1,5 @@
 import type { Claim } from '../../contract/store.ts'
-import { roundTripOf, TURN } from '../../contract/time.ts'
+import { gracePeriod } from '../../contract/time.ts'
 import { type Asker, Name, positionLifetime, type Wakes } from '../shared/rules/name.ts'
 import { type Holder, UNUSED, type Waiter } from '../shared/rules/state.ts'
 import type { Keys } from './keys.ts'
@@ -68,7 +68,7 @@ export function wakesOf(view: View, now: number): Wakes {
 }
 
 export function asAsker({ id, owner, note, ttl, limit = 1, units = 1, roundTrip, queue }: Claim): Asker {
-  return { id, owner, note, ttl, limit, units, grace: TURN + roundTripOf(roundTrip), queue }
+  return { id, owner, note, ttl, limit, units, grace: gracePeriod(roundTrip), queue }
 }
 
 /** Reads the holders and the first waiters. */

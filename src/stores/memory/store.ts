@@ -10,7 +10,7 @@ import type {
   Store,
   Wake,
 } from '../../contract/store.ts'
-import { type Clock, roundTripOf, TURN } from '../../contract/time.ts'
+import { type Clock, gracePeriod } from '../../contract/time.ts'
 import { Name } from '../shared/rules/name.ts'
 import { holderOf, recordsOf } from '../shared/rules/records.ts'
 import { type NameState, UNUSED } from '../shared/rules/state.ts'
@@ -33,7 +33,7 @@ export class MemoryStore implements Store {
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     signal.throwIfAborted()
     const { name, id, ttl, limit = 1, units = 1, roundTrip } = claim
-    const grace = TURN + roundTripOf(roundTrip)
+    const grace = gracePeriod(roundTrip)
     return this.#decide(
       name,
       rules => {

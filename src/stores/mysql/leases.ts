@@ -1,6 +1,6 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { BreakParameters, Busy, Claim, ClaimKey, Grant, LeaseRecord } from '../../contract/store.ts'
-import { LONGEST_REQUEST, roundTripOf, TURN } from '../../contract/time.ts'
+import { gracePeriod, LONGEST_REQUEST } from '../../contract/time.ts'
 import { difference, isFresh } from '../shared/rules/difference.ts'
 import { type Held, Name } from '../shared/rules/name.ts'
 import { holderOf, recordsOf } from '../shared/rules/records.ts'
@@ -83,7 +83,7 @@ export class Entry {
   acquire(claim: Claim): Grant | Busy {
     const { id, ttl, limit = 1, units = 1, roundTrip = this.roundTrip, queue } = claim
     if ((this.#state.gone.get(id) ?? 0) > this.now) return REFUSED
-    const grace = TURN + roundTripOf(roundTrip)
+    const grace = gracePeriod(roundTrip)
     let isMoving = false
     const answer = this.#decide(rules => {
       const decided = rules.acquire({ ...claim, limit, units, grace })

@@ -88,7 +88,7 @@ local function passableAt(key, name)
   return (name.since or name.ends) + ${TURN} + roundTrip, first, second
 end
 
--- When a claim with so many waiters AHEAD may be granted at the earliest, if nothing is freed.
+-- When a claim that has AHEAD waiters before it may be granted at the earliest, if nothing is freed.
 local function soonest(key, name, ahead)
   local at = name.state == 'held' and name.ends or name.gen and nextOf(key, name) or math.huge
   if ahead == 0 then return at end

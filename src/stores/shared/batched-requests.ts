@@ -27,7 +27,7 @@ export interface BatchedRequestsOptions<Opened extends Connection, Own extends B
   readonly send: (connection: Opened, requests: readonly Own[], sent: number) => Promise<Reply>
   /**
    * Settles one request by the reply. Returns `stale` if the server refused it as stale, or `locked` if the server did
-   * nothing because another transaction was in the way: such a request is asked again soon, or after so many milliseconds.
+   * nothing because another transaction was in the way: such a request is asked again soon, or after this number of milliseconds.
    */
   readonly settle: (request: Own, reply: Reply, index: number) => 'stale' | 'locked' | number | undefined
 }

@@ -1,6 +1,6 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { BreakParameters, Busy, Claim, ClaimKey, Grant, LeaseRecord } from '../../contract/store.ts'
-import { roundTripOf, TURN } from '../../contract/time.ts'
+import { gracePeriod } from '../../contract/time.ts'
 import { isFresh } from '../shared/rules/difference.ts'
 import { Name } from '../shared/rules/name.ts'
 import { holderOf, recordsOf } from '../shared/rules/records.ts'
@@ -158,7 +158,7 @@ export class Leases {
 
 function ask(rules: Name, claim: Claim): Grant | Busy {
   const { name, limit = 1, units = 1, roundTrip } = claim
-  const answer = rules.acquire({ ...claim, limit, units, grace: TURN + roundTripOf(roundTrip) })
+  const answer = rules.acquire({ ...claim, limit, units, grace: gracePeriod(roundTrip) })
   if (answer.held) return grant(answer, claim)
   const { retryAfter, ahead } = answer
   return { held: false, retryAfter, ahead, holder: holderOf(name, rules.state, rules.now) }

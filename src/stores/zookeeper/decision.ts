@@ -1,5 +1,5 @@
 import type { Claim } from '../../contract/store.ts'
-import { roundTripOf, TURN } from '../../contract/time.ts'
+import { gracePeriod, TURN } from '../../contract/time.ts'
 import { type Held, Name, type Refusal } from '../shared/rules/name.ts'
 import { UNUSED } from '../shared/rules/state.ts'
 import { compare, type Node, type Queue } from './nodes.ts'
@@ -46,7 +46,7 @@ export function decide(
     }),
     changed,
   })
-  const grace = TURN + roundTripOf(roundTrip)
+  const grace = gracePeriod(roundTrip)
   const answer = name.acquire({ ...unknown, id, ttl, limit, units, grace, queue: mayWait })
   const passed = new Set(name.state.waiters.filter(({ isPassed }) => isPassed).map(waiter => waiter.id))
   return {

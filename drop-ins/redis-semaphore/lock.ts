@@ -115,7 +115,7 @@ export abstract class Lock {
         this.#hold(await this.#claim(Math.max(left, 0), abortSignal))
         return true
       } catch (error) {
-        if (LeaseError.is(error, 'ACQUIRE_TIMEOUT')) return false
+        if (LeaseError.is(error, 'BUSY')) return false
         if (!LeaseError.is(error) || !error.retryable || this.#clients.length === 1) throw error
         if (left <= 0) return false
         const { retryInterval = defaultTimeoutOptions.retryInterval } = this.#options

@@ -17,7 +17,7 @@ const PAUSES = [50, 150] as const
 
 /**
  * Several tickets of a semaphore, all or none. A permit is a lease on a ticket there, so several are a set of names. Calls
- * for one permit may starve it: nothing is held while it waits. Rejects `ACQUIRE_TIMEOUT` after `wait`, and as `Locks.all`.
+ * for one permit may starve it: nothing is held while it waits. Rejects `BUSY` after `wait`, and as `Locks.all`.
  */
 export async function acquireTickets(
   locks: Locks,
@@ -32,7 +32,7 @@ export async function acquireTickets(
       return await round(locks, ticketsOf(name, limit, permits + MOST_TRIED), permits, how)
     } catch (error) {
       const left = how.wait - (performance.now() - started)
-      if (!LeaseError.is(error, 'ACQUIRE_TIMEOUT') || left <= 0) throw error
+      if (!LeaseError.is(error, 'BUSY') || left <= 0) throw error
       await sleep(Math.min(randomInt(...PAUSES), left), undefined, { signal: how.signal }).catch(() => {
         throw how.signal?.reason
       })
@@ -48,7 +48,7 @@ async function round(locks: Locks, tickets: string[], permits: number, how: Acqu
       return await locks.all(wanted).acquire({ ...how, wait: 0 })
     } catch (error) {
       const next = tickets.pop()
-      if (!LeaseError.is(error, 'ACQUIRE_TIMEOUT') || next === undefined) throw error
+      if (!LeaseError.is(error, 'BUSY') || next === undefined) throw error
       wanted = [...wanted.filter(each => each !== error.lease), next]
     }
   }

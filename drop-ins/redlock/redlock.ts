@@ -150,7 +150,7 @@ export class Redlock extends EventEmitter {
       } catch (error) {
         if (!LeaseError.is(error) || error.code === 'INVALID_ARGUMENT' || error.code === 'DRIVER_MISSING') throw error
         const attempts = 1 + retriesOf(effective)
-        if (error.code === 'ACQUIRE_TIMEOUT') throw this.#failed(busy(resources, error), attempts)
+        if (error.code === 'BUSY') throw this.#failed(busy(resources, error), attempts)
         if (!error.retryable) throw this.#failed(error, attempts)
         if (isPatient && (await this.#outlastsOutage(String(resources[0]), wasDown || this.#isDown()))) {
           isPatient = false

@@ -27,7 +27,7 @@ const worker = new Worker<{ order: string; duration: number }>(
         )
       })
     } catch (error) {
-      if (!LeaseError.is(error, 'ACQUIRE_TIMEOUT')) throw error // fails the job: BullMQ repeats it by its `attempts`
+      if (!LeaseError.is(error, 'BUSY')) throw error // fails the job: BullMQ repeats it by its `attempts`
       await job.moveToDelayed(Date.now() + 10_000, token) // held by another run: look again, without counting an attempt
       throw new DelayedError()
     }

@@ -18,7 +18,7 @@ const runner = await run({
   taskList: {
     invoice: async payload => {
       const { order, duration } = payload as { order: string; duration: number }
-      // If it stays held, this rejects ACQUIRE_TIMEOUT, and graphile-worker repeats the job later.
+      // If it stays held, this rejects BUSY, and graphile-worker repeats the job later.
       await locks.using(`invoice ${order}`, { wait: 5_000 }, async lease => {
         await fence.touch(lease) // from now on every older run is refused
         await sleep(duration, undefined, { signal: lease.signal }) // your work

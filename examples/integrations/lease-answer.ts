@@ -10,7 +10,7 @@ interface Answer {
 export function leaseAnswer(error: unknown, busy: 409 | 503 = 409): Answer | undefined {
   const leaseError = LeaseError.from(error)
   switch (leaseError?.code) {
-    case 'ACQUIRE_TIMEOUT': // nothing has begun
+    case 'BUSY': // nothing has begun
       return answer(busy, leaseError.code, 1)
     case 'LEASE_LOST': // it began, and another may hold the name now
     case 'MAX_HOLD':

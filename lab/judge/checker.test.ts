@@ -260,7 +260,7 @@ describe('liveness', () => {
   test('clients that retry after each refusal wait all the time', () => {
     const tries = [20, 90, 160, 230, 300].flatMap((at, index) => {
       const of = { client: 2, name: 'a', op: 10 + index }
-      return [event('asked', at, of), event('failed', at + 5, { ...of, code: 'ACQUIRE_TIMEOUT' })]
+      return [event('asked', at, of), event('failed', at + 5, { ...of, code: 'BUSY' })]
     })
     expect(broken('deadlock', ...dies, ...tries)).toHaveLength(1)
   })

@@ -61,7 +61,7 @@ export class Contender {
         const code = LeaseError.is(error) ? error.code : 'STOPPED'
         history.write('failed', { client, name, op, code })
         if (!stop.aborted && !LeaseError.is(error)) throw error
-        await this.#rest(code === 'ACQUIRE_TIMEOUT' ? 0 : REST)
+        await this.#rest(code === 'BUSY' ? 0 : REST)
         continue
       }
       const at = history.now()

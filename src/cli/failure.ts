@@ -43,7 +43,7 @@ export class Usage extends Failure {
 
 const EXIT_OF: Readonly<Record<LeaseErrorCode, number>> = {
   INVALID_ARGUMENT: EXIT.usage,
-  ACQUIRE_TIMEOUT: EXIT.busy,
+  BUSY: EXIT.busy,
   LEASE_LOST: EXIT.lost,
   MAX_HOLD: EXIT.lost,
   STALE_TOKEN: EXIT.lost,

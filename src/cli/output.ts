@@ -41,7 +41,7 @@ export class Output {
 
   /** Prints an error and returns its exit code. A busy name is not an error: `quiet` hides it. */
   fail(error: unknown, exit: number = exitCode(error)): number {
-    const isBusy = LeaseError.is(error) && error.code === 'ACQUIRE_TIMEOUT'
+    const isBusy = LeaseError.is(error) && error.code === 'BUSY'
     if (isBusy && this.#quiet) return exit
     const message = messageOf(error)
     const details = LeaseError.is(error)

@@ -67,7 +67,7 @@ export const sharingCases: Case[] = [
         await assert.rejects(waiting, error => error === reason)
         // That it is busy must be answered within the wait.
         await inTime(LONGEST_REQUEST / 5, () =>
-          assert.rejects(two.semaphore(name, { limit: 1 }).acquire({ wait: 1_000 }), { code: 'ACQUIRE_TIMEOUT' }),
+          assert.rejects(two.semaphore(name, { limit: 1 }).acquire({ wait: 1_000 }), { code: 'BUSY' }),
         )
         await held.release()
         await isFree(space, name)

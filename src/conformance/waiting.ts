@@ -81,7 +81,7 @@ export const waitingCases: Case[] = [
               holder: named,
               message,
             } = error as { code?: string; holder?: { owner: string }; message: string }
-            assert.equal(code, 'ACQUIRE_TIMEOUT')
+            assert.equal(code, 'BUSY')
             assert.equal(named?.owner, 'the holder')
             assert.match(message, /the holder/)
             return true

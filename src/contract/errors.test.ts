@@ -7,7 +7,7 @@ import type { LeaseRecord } from './store.ts'
 test.each([
   ['STORE_UNAVAILABLE', true],
   ['OUTCOME_UNKNOWN', true],
-  ['ACQUIRE_TIMEOUT', true],
+  ['BUSY', true],
   ['LEASE_LOST', false],
   ['MAX_HOLD', false],
   ['STALE_TOKEN', false],
@@ -51,7 +51,7 @@ test('LeaseError.is distinguishes codes', () => {
 test('the type of an error narrows by its code', () => {
   const error: unknown = new LeaseError('STALE_TOKEN', 'x', { token: 1n, highest: 2n })
   if (LeaseError.is(error, 'STALE_TOKEN')) expectTypeOf(error.token).toEqualTypeOf<bigint>()
-  if (LeaseError.is(error, 'ACQUIRE_TIMEOUT')) expectTypeOf(error.holder).toEqualTypeOf<LeaseRecord | undefined>()
+  if (LeaseError.is(error, 'BUSY')) expectTypeOf(error.holder).toEqualTypeOf<LeaseRecord | undefined>()
   if (LeaseError.is(error, 'LEASE_LOST')) expectTypeOf(error.result).toEqualTypeOf<unknown>()
   if (error instanceof LeaseError && error.code === 'CLOSED') expectTypeOf(error.token).toEqualTypeOf<undefined>()
   if (!LeaseError.is(error)) return
@@ -74,10 +74,10 @@ test('the type of an error narrows by its code', () => {
 test('an error is written as JSON with the token of its holder as decimal digits', () => {
   const token = 2n ** 60n + 1n
   const holder = { name: 'a', state: 'held', owner: 'o', note: '', token, remaining: 7 } as const
-  const error = new LeaseError('ACQUIRE_TIMEOUT', 'held', { lease: 'a', holder, cause: new Error('x'), result: 1n })
+  const error = new LeaseError('BUSY', 'held', { lease: 'a', holder, cause: new Error('x'), result: 1n })
   expect(JSON.parse(JSON.stringify(error))).toEqual({
     name: 'LeaseError',
-    code: 'ACQUIRE_TIMEOUT',
+    code: 'BUSY',
     message: 'held',
     lease: 'a',
     retryable: true,

@@ -8,7 +8,7 @@ checkNode()
 
 /**
  * What went wrong. The codes are stable.
- * - `ACQUIRE_TIMEOUT`: the name was not acquired within `wait`. Try later, or leave the work to the holder.
+ * - `BUSY`: the name was not acquired within `wait`. Try later, or leave the work to the holder.
  * - `LEASE_LOST`: the lease is over: it was not renewed in time, was broken, or was gone at release. Another holder may
  *   have begun. Stop, and treat what was written without a fence as doubtful.
  * - `MAX_HOLD`: the lease was held for `maxHold` and is no longer renewed. As `LEASE_LOST`; find out why the work took so
@@ -24,7 +24,7 @@ checkNode()
  * - `CLOSED`: the lease was released, or `close()` was called. At shutdown this is expected. Otherwise make new locks.
  */
 export type LeaseErrorCode =
-  | 'ACQUIRE_TIMEOUT'
+  | 'BUSY'
   | 'LEASE_LOST'
   | 'MAX_HOLD'
   | 'STORE_UNAVAILABLE'
@@ -38,7 +38,7 @@ export interface LeaseErrorOptions {
   readonly cause?: unknown
   /** The name of the lease. */
   readonly lease?: string | undefined
-  /** May the same call succeed later? @default true for STORE_UNAVAILABLE, OUTCOME_UNKNOWN and ACQUIRE_TIMEOUT */
+  /** May the same call succeed later? @default true for STORE_UNAVAILABLE, OUTCOME_UNKNOWN and BUSY */
   readonly retryable?: boolean | undefined
   /** Milliseconds after which the store expects to serve again. */
   readonly retryAfter?: number | undefined
@@ -74,7 +74,7 @@ export interface CodedError<Code extends LeaseErrorCode> extends Error {
   /** Milliseconds after which the store expects to serve again. */
   readonly retryAfter: number | undefined
   /** The holder of the name, if the store knows it: its owner, its note, and the milliseconds that remain. */
-  readonly holder: Code extends 'ACQUIRE_TIMEOUT' ? LeaseRecord | undefined : undefined
+  readonly holder: Code extends 'BUSY' ? LeaseRecord | undefined : undefined
   /** What the work of `using` returned although its lease was lost. */
   readonly result: Code extends 'LEASE_LOST' | 'MAX_HOLD' ? unknown : undefined
   /** The token that was shown. */
@@ -127,7 +127,7 @@ export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
     super(clipped(message), 'cause' in options ? { cause: options.cause } : undefined)
     this.code = code
     this.retryable =
-      options.retryable ?? (code === 'STORE_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN' || code === 'ACQUIRE_TIMEOUT')
+      options.retryable ?? (code === 'STORE_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN' || code === 'BUSY')
     for (const key of DETAILS) if (options[key] !== undefined) Object.assign(this, { [key]: options[key] })
     Object.defineProperty(this, brand, { value: true })
   }

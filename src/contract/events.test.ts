@@ -124,7 +124,7 @@ test('a call is reported before it returns, and its result under the same id', a
   const lease = await acquiring
   expect(told.splice(0)).toEqual([expect.anything(), ['acquired', id]])
   expect(await locks.tryAcquire('a')).toBeUndefined()
-  const busy = expect.objectContaining({ code: 'ACQUIRE_TIMEOUT' })
+  const busy = expect.objectContaining({ code: 'BUSY' })
   const other = store.claim?.id
   expect(told.splice(0)).toEqual([expect.arrayContaining(['began', other]), ['failed', other, busy]])
   const releasing = [lease.release(), lease.release()]

@@ -40,7 +40,7 @@ export interface LeaseEvents {
     readonly name: string
     /** The caller. */
     readonly owner: string
-    /** The rejection. For `tryAcquire` of a busy name `ACQUIRE_TIMEOUT`. */
+    /** The rejection. For `tryAcquire` of a busy name `BUSY`. */
     readonly error: unknown
   }
   /** The store answered that another claim holds the name or is ahead in the queue. Emitted for each such answer. */

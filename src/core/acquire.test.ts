@@ -10,7 +10,7 @@ test.each([0, -5, Number.NaN, undefined])(
     store.rule('watch', refused)
     const wait = follow(locks.acquire('a', { wait: 1_000 }))
     await clock.advance(1_000)
-    expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+    expect(wait.error).toMatchObject({ code: 'BUSY' })
     expect(store.count('acquire')).toBeGreaterThan(10)
     expect(store.count('acquire')).toBeLessThan(200)
   },
@@ -21,7 +21,7 @@ test.each([-5, Number.NaN])('S12: a wait ends in time over a store that says tha
   store.rule('acquire', async () => ({ held: false, retryAfter: 5_000, ahead }))
   const wait = follow(locks.acquire('a', { wait: 1_000 }))
   await clock.advance(1_000)
-  expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(wait.error).toMatchObject({ code: 'BUSY' })
   expect(store.count('acquire')).toBeLessThan(20)
 })
 
@@ -51,7 +51,7 @@ test('a wait that ends before the first answer says that the name was not acquir
   store.ruleAll(lost)
   const [short, long] = [1_000, 8_000].map(wait => follow(locks.acquire('a', { wait })))
   await clock.advance(8_000)
-  expect(short?.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(short?.error).toMatchObject({ code: 'BUSY' })
   expect(long?.error).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringContaining('within 3000 ms') })
 })
 
@@ -238,7 +238,7 @@ test('a wait that ends while the store fails reports the last known holder', asy
   await clock.advance(1_000)
   store.ruleAll(refused)
   await clock.advance(3_000)
-  expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT', holder: { owner: 'other' } })
+  expect(wait.error).toMatchObject({ code: 'BUSY', holder: { owner: 'other' } })
 })
 
 test('a wait that times out leaves the queue, and reports the holder and its remaining time', async () => {
@@ -249,7 +249,7 @@ test('a wait that times out leaves the queue, and reports the holder and its rem
   expect(wait.settled).toBe(false)
   await clock.advance(1)
   expect(wait.error).toMatchObject({
-    code: 'ACQUIRE_TIMEOUT',
+    code: 'BUSY',
     message: '"a" was not acquired within 250 ms: it is held by other, for another 59750 ms unless renewed',
     holder: { name: 'a', state: 'held', owner: 'other', note: 'deploy', token, remaining: 59_750 },
   })
@@ -263,7 +263,7 @@ test('time that jumps past the end of a wait ends it after one more request', as
   await clock.advance(0)
   const asked = store.count('acquire')
   await clock.block(600_000)
-  expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(wait.error).toMatchObject({ code: 'BUSY' })
   expect(store.count('acquire')).toBe(asked + 1)
 })
 

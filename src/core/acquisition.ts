@@ -104,7 +104,7 @@ export class Acquisition {
   readonly #armPause = (wake: () => void): void => {
     this.#endPause = wake
   }
-  #timeout: LeaseErrorOf<'ACQUIRE_TIMEOUT'> | undefined
+  #timeout: LeaseErrorOf<'BUSY'> | undefined
 
   constructor(core: AcquisitionCore, claim: Claim, wait: number, cancel: Cancel) {
     this.#core = core
@@ -160,14 +160,14 @@ export class Acquisition {
     return this.#wait > 0 ? most : Math.min(most, LONGEST_TRY)
   }
 
-  /** The `ACQUIRE_TIMEOUT` of a run that ended without a lease. Always the same one. */
-  timeout(): LeaseErrorOf<'ACQUIRE_TIMEOUT'> {
+  /** The `BUSY` of a run that ended without a lease. Always the same one. */
+  timeout(): LeaseErrorOf<'BUSY'> {
     if (this.#timeout) return this.#timeout
     const { name } = this.#claim
     const waited = Math.round(this.#core.clock.now() - this.#started)
     const failed = this.#wait > 0 ? `was not acquired within ${waited} ms: it ` : ''
     const message = `${JSON.stringify(name)} ${failed}is ${this.state}`
-    this.#timeout = new LeaseError('ACQUIRE_TIMEOUT', message, { lease: name, holder: this.#holder })
+    this.#timeout = new LeaseError('BUSY', message, { lease: name, holder: this.#holder })
     return this.#timeout
   }
 

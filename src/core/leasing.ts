@@ -14,7 +14,7 @@ export interface Leasing extends AsyncDisposable {
    * prefer `using(name, work)`, or `await using lease = …`.
    *
    * Rejects:
-   * - `ACQUIRE_TIMEOUT`: the name was held for all of `wait` (default: no limit).
+   * - `BUSY`: the name was held for all of `wait` (default: no limit).
    * - `STORE_UNAVAILABLE`: the store did not answer for one ttl, or for `wait` if that is shorter.
    * - The reason of `signal`, when it aborts.
    * - `CLOSED`, `INVALID_ARGUMENT`.

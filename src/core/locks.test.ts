@@ -11,7 +11,7 @@ test('a timeout for a name that these locks hold says so', async () => {
   await clock.advance(1_000)
   const since = new Date(clock.wall() - 1_000).toISOString()
   expect(inner.error).toMatchObject({
-    code: 'ACQUIRE_TIMEOUT',
+    code: 'BUSY',
     retryable: true,
     lease: 'a',
     holder: { owner: outer.owner, token: outer.token },
@@ -25,7 +25,7 @@ test('another process of the same owner does not count as this one', async () =>
   await twin.acquire('a', { ttl: 5_000 })
   await locks.acquire('b')
   await expect(locks.acquire('a', { wait: 0 })).rejects.toMatchObject({
-    code: 'ACQUIRE_TIMEOUT',
+    code: 'BUSY',
     message: '"a" is held by billing, for another 5000 ms unless renewed',
   })
 })
@@ -54,7 +54,7 @@ test('two Locks in one process exclude each other, and by default name their pro
 test("tryAcquire that was aborted rejects with the reason, even if that is another claim's time-out", async () => {
   const { locks, clock, store } = stage()
   store.rule('acquire', lost)
-  const reason = new LeaseError('ACQUIRE_TIMEOUT', '"b" was not had')
+  const reason = new LeaseError('BUSY', '"b" was not had')
   const controller = new AbortController()
   const attempt = follow(locks.tryAcquire('a', { signal: controller.signal }))
   await clock.advance(10)

@@ -297,7 +297,7 @@ export class CoreLocks implements Leasing {
   }
 }
 
-/** Throws `ACQUIRE_TIMEOUT` if the name was not acquired. */
+/** Throws `BUSY` if the name was not acquired. */
 function acquired(held: HeldLease | Acquisition): HeldLease {
   if (held instanceof Acquisition) throw held.timeout()
   return held

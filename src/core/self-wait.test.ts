@@ -51,7 +51,7 @@ test('F4: calls that share a name in turn are not reported, nor is a wait behind
   const behind = follow(locks.acquire('b', { wait: 30_000 }))
   await clock.advance(40_000)
   await queue
-  expect(behind.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(behind.error).toMatchObject({ code: 'BUSY' })
   expect(reported).toEqual([])
   expect(warnings).not.toHaveBeenCalled()
 })

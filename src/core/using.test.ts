@@ -204,7 +204,7 @@ test('nested using of one name times out and says that these locks hold it', asy
   const job = follow(locks.using('a', () => locks.using('a', { wait: 1_000 }, async () => 'never')))
   await clock.advance(1_000)
   expect(job.error).toMatchObject({
-    code: 'ACQUIRE_TIMEOUT',
+    code: 'BUSY',
     message: expect.stringContaining('it is held by these locks ('),
   })
   expect(clock.pending).toBe(0)

@@ -8,7 +8,7 @@ test('a watch that cannot be armed does not extend the wait', async () => {
   store.rule('watch', lost)
   const wait = follow(locks.acquire('a', { wait: 100 }))
   await clock.advance(100)
-  expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(wait.error).toMatchObject({ code: 'BUSY' })
 })
 
 test('a failed watch is ended before the next attempt', async () => {
@@ -182,7 +182,7 @@ test('a watch is armed after failures, and ended with the wait', async () => {
   await clock.advance(100)
   store.restore('acquire')
   await clock.advance(400)
-  expect(timedOut.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(timedOut.error).toMatchObject({ code: 'BUSY' })
   expect(signals.map(signal => signal.aborted)).toEqual([false, true])
   await held.release()
   await clock.advance(0)

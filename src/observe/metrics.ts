@@ -49,8 +49,8 @@ const TABLE: Readonly<Record<MetricName, Omit<Metric, 'prometheus'>>> = {
     kind: 'counter',
     otel: 'holdfast.lease.acquire_failures',
     unit: '{call}',
-    help: 'Calls that ended without a lease, by error code. A busy name is ACQUIRE_TIMEOUT.',
-    labels: { error_type: ['ACQUIRE_TIMEOUT', 'STORE_UNAVAILABLE', 'OUTCOME_UNKNOWN', 'CLOSED', 'aborted'] },
+    help: 'Calls that ended without a lease, by error code. A busy name is BUSY.',
+    labels: { error_type: ['BUSY', 'STORE_UNAVAILABLE', 'OUTCOME_UNKNOWN', 'CLOSED', 'aborted'] },
   },
   lost: {
     kind: 'counter',

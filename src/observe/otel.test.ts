@@ -91,7 +91,7 @@ test('every metric has its unit and the mapped labels', async () => {
     found[name]?.points.find(({ attributes }) => attributes.kind === kind)
   expect(point('holdfast.lease.acquired', 'a')).toMatchObject({ value: 1, attributes: { kind: 'a' } })
   expect(point('holdfast.lease.acquire_failures', 'a')).toMatchObject({
-    attributes: { 'error.type': 'ACQUIRE_TIMEOUT' },
+    attributes: { 'error.type': 'BUSY' },
   })
   expect(point('holdfast.lease.lost', 'a')).toMatchObject({ value: 1, attributes: { reason: 'gone' } })
   expect(point('holdfast.requests.failed', 'b')).toMatchObject({
@@ -166,7 +166,7 @@ test('errors are on the span: a busy name is not an error, a loss is', async () 
   await clock.advance(1_000)
   expect(release.settled).toBe(true)
   const [busy, aborted, , hold] = ended().filter(({ attributes }) => attributes['holdfast.lease.owner'] === 'me')
-  expect(busy).toMatchObject({ status: { code: 0 }, attributes: { 'error.type': 'ACQUIRE_TIMEOUT' } })
+  expect(busy).toMatchObject({ status: { code: 0 }, attributes: { 'error.type': 'BUSY' } })
   expect(aborted).toMatchObject({ status: { code: 2, message: 'shutdown' }, attributes: { 'error.type': 'aborted' } })
   expect(hold).toMatchObject({ name: 'lease hold', status: { code: 2 }, attributes: { 'error.type': 'LEASE_LOST' } })
   expect(hold?.events[0]).toMatchObject({ name: 'heartbeat failed', attributes: { 'error.type': 'STORE_UNAVAILABLE' } })

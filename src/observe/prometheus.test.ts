@@ -145,7 +145,7 @@ test('the kind tells leases, permits, readers, writers and sets apart', async ()
     expect(series()[`holdfast_lease_acquired_total{kind="${kind}"}`]).toBe(count)
     expect(series()[`holdfast_lease_held{kind="${kind}"}`]).toBe(count)
   }
-  expect(series()['holdfast_lease_acquire_failures_total{kind="writer",error_type="ACQUIRE_TIMEOUT"}']).toBe(1)
+  expect(series()['holdfast_lease_acquire_failures_total{kind="writer",error_type="BUSY"}']).toBe(1)
   expect(series()['holdfast_lease_waiters{kind="writer"}']).toBe(1)
   await other.break('api')
   await clock.advance(4_000)

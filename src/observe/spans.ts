@@ -95,7 +95,7 @@ function end(span: Span, error?: unknown): void {
   if (error !== undefined) {
     const code = LeaseError.is(error) ? error.code : 'aborted'
     span.setAttribute('error.type', code)
-    if (code !== 'ACQUIRE_TIMEOUT') span.setStatus({ code: SpanStatusCode.ERROR, message: messageOf(error) })
+    if (code !== 'BUSY') span.setStatus({ code: SpanStatusCode.ERROR, message: messageOf(error) })
   }
   span.end()
 }

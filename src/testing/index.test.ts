@@ -80,7 +80,7 @@ describe.each([
     await locks.advance(4_999)
     expect(wait.settled).toBe(false)
     await locks.advance(1)
-    expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT', holder: { owner: 'other' } })
+    expect(wait.error).toMatchObject({ code: 'BUSY', holder: { owner: 'other' } })
   })
 
   test('lose ends a lease and notifies its holder at once', async () => {

@@ -174,7 +174,7 @@ class Job {
     const { counts } = ledger
     if (error instanceof Aborted) counts.aborted += 1
     else if (!LeaseError.is(error)) ledger.fail(`an unexpected error: ${String(error)}`)
-    else if (error.code === 'ACQUIRE_TIMEOUT') counts.timeouts += 1
+    else if (error.code === 'BUSY') counts.timeouts += 1
     else if (error.code === 'LEASE_LOST' || error.code === 'MAX_HOLD') counts.losses += 1
     else if (error.code === 'STORE_UNAVAILABLE' || error.code === 'OUTCOME_UNKNOWN') counts.unavailable += 1
     else if (error.code !== 'CLOSED') ledger.fail(`an unexpected error: ${error.code} ${error.message}`)

@@ -71,7 +71,7 @@ test.each(Object.entries(frameworks))('%s answers with the status of each error'
   expect(await post('good')).toMatchObject({ status: 200, body: { name: 'close good' } })
   await using held = await other.acquire('close held')
   const busy = await post('held')
-  expect(busy).toEqual({ status: 409, retryAfter: '1', body: { status: 409, code: 'ACQUIRE_TIMEOUT' } })
+  expect(busy).toEqual({ status: 409, retryAfter: '1', body: { status: 409, code: 'BUSY' } })
   await held.release()
   expect(await post('broken')).toEqual({ status: 423, retryAfter: null, body: { status: 423, code: 'LEASE_LOST' } })
   expect(await post('stale')).toEqual({ status: 423, retryAfter: null, body: { status: 423, code: 'STALE_TOKEN' } })

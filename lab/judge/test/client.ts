@@ -29,7 +29,7 @@ export async function compete(around: Surroundings): Promise<void> {
     log('asked', of)
     const granted = await wait(around, of.name, random.pick(lock.pause ? [0, 2_000, 8_000] : [0, 300, 2_000]))
     if (!granted) {
-      log('failed', { ...of, code: 'ACQUIRE_TIMEOUT' })
+      log('failed', { ...of, code: 'BUSY' })
       continue
     }
     const { grant, sent } = granted

@@ -50,14 +50,14 @@ async function acquire(locks: Locks, options: RunOptions, output: Output, signal
     if (sharing) return await shared(locks, name, sharing).acquire(asked)
     return await (also.length > 0 ? locks.all([name, ...also]).acquire(asked) : locks.acquire(name, asked))
   } catch (error) {
-    if (!LeaseError.is(error) || error.code !== 'ACQUIRE_TIMEOUT') throw error
+    if (!LeaseError.is(error) || error.code !== 'BUSY') throw error
     const { holder, lease = name } = error
     if (sharing) return output.fail(error, wait > 0 ? EXIT.timeout : options.busyExit)
     const [text, exit] =
       wait > 0
         ? [`${lease} was not acquired within ${formatDuration(wait)}: it is ${describeHolder(holder)}`, EXIT.timeout]
         : [`${lease} is ${describeHolder(holder)}`, options.busyExit]
-    return output.fail(new LeaseError('ACQUIRE_TIMEOUT', text, { lease, holder }), exit)
+    return output.fail(new LeaseError('BUSY', text, { lease, holder }), exit)
   }
 }
 

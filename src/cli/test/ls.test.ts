@@ -246,7 +246,7 @@ test('holdfast run --json reports progress as JSON lines on standard error', asy
     name: 'job',
     holder: { owner: 'alice', token: expect.stringMatching(/^\d+$/) },
   })
-  expect(failed).toMatchObject({ error: { code: 'ACQUIRE_TIMEOUT', exit: 124, holder: { owner: 'alice' } } })
+  expect(failed).toMatchObject({ error: { code: 'BUSY', exit: 124, holder: { owner: 'alice' } } })
 })
 
 test('F12: holdfast run --json reports the grant and the release', async () => {

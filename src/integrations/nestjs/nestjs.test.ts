@@ -102,7 +102,7 @@ test('a method has its lease, its parameters and its object', async () => {
 test('a method rejects if another process holds the name', async () => {
   const invoices = (await start()).get(Invoices)
   await using _ = await other.acquire('invoices:2026-01')
-  await expect(invoices.send('2026-01')).rejects.toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  await expect(invoices.send('2026-01')).rejects.toMatchObject({ code: 'BUSY' })
   expect(await invoices.send('2026-02')).toMatchObject({ name: 'invoices:2026-02' })
 })
 

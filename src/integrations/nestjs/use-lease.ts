@@ -16,7 +16,7 @@ const locksOf = Symbol('locks of @UseLease')
  * `currentLease()` is the lease. Write it below the other decorators of the method, and compile with
  * `experimentalDecorators`.
  *
- * The method throws what it throws, and rejects as `using` does: `ACQUIRE_TIMEOUT`, `LEASE_LOST`, `MAX_HOLD`, `CLOSED`,
+ * The method throws what it throws, and rejects as `using` does: `BUSY`, `LEASE_LOST`, `MAX_HOLD`, `CLOSED`,
  * `STORE_UNAVAILABLE`, `OUTCOME_UNKNOWN`, `INVALID_ARGUMENT`.
  *
  *     @UseLease('invoices', { wait: 5_000 })

@@ -78,7 +78,7 @@ const moves: Record<MetricName, readonly [series: string, move: (series: string)
   acquired: ['holdfast_lease_acquired_total', () => locks.acquire('a')],
   waitDuration: ['holdfast_lease_wait_duration_seconds_sum', () => locks.acquire('a')],
   acquireFailures: [
-    'holdfast_lease_acquire_failures_total{error_type="ACQUIRE_TIMEOUT"}',
+    'holdfast_lease_acquire_failures_total{error_type="BUSY"}',
     async () => {
       await locks.acquire('a')
       expect(await locks.tryAcquire('a')).toBeUndefined()
@@ -196,7 +196,7 @@ test('a waiter is counted until it acquires the name or gives up, for whatever r
   expect(read('holdfast_lease_waiters')).toBe(3)
   controller.abort()
   await expect(aborted).rejects.toBe(controller.signal.reason)
-  await expect(timedOut).rejects.toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  await expect(timedOut).rejects.toMatchObject({ code: 'BUSY' })
   expect(read('holdfast_lease_acquire_failures_total{error_type="aborted"}')).toBe(1)
   expect(read('holdfast_lease_oldest_wait_seconds')).toBeGreaterThan(0.9)
   await lease.release()

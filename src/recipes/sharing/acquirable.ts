@@ -55,7 +55,7 @@ export abstract class Acquiring<L extends AsyncDisposable, O = unknown> implemen
   }
 
   /**
-   * Acquires within `terms.wait`; 0 means without waiting. Resolves to an `ACQUIRE_TIMEOUT` if that was not possible, and
+   * Acquires within `terms.wait`; 0 means without waiting. Resolves to a `BUSY` if that was not possible, and
    * rejects with any other error. `options`: as the caller gave them, for those of `O`.
    */
   protected abstract hold(terms: AcquireTerms, options: O): Promise<Held<L> | LeaseError>

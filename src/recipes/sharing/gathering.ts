@@ -33,7 +33,7 @@ export class Gathering {
     this.#round = new Round(host, ordered, terms)
   }
 
-  /** Resolves to an `ACQUIRE_TIMEOUT` if one of the names was busy for too long. */
+  /** Resolves to a `BUSY` if one of the names was busy for too long. */
   async run(): Promise<Gathered | LeaseError> {
     const stop = this.#host.onAbort(this.#terms.signal, reason => this.#round.set.abort(reason))
     try {
@@ -96,12 +96,12 @@ export class Gathering {
     if (this.#ordered.length === 1) return error
     const { lease, holder } = error
     const message = `${this.#failed()}: ${JSON.stringify(lease)} is ${busy.state}`
-    return new LeaseError('ACQUIRE_TIMEOUT', message, { lease, holder })
+    return new LeaseError('BUSY', message, { lease, holder })
   }
 
   #lostTooLate(loss: LeaseError): LeaseError {
     const message = `${this.#failed()}: ${loss.message} while others were awaited`
-    return new LeaseError('ACQUIRE_TIMEOUT', message, { lease: loss.lease, cause: loss })
+    return new LeaseError('BUSY', message, { lease: loss.lease, cause: loss })
   }
 
   #failed(): string {

@@ -11,7 +11,7 @@ test('grants up to the limit, each permit with a slot of its own, and refuses th
   expect(permits).toMatchObject([0, 1, 2].map(slot => ({ name: 'api', limit: 3, slot, slots: [slot] })))
   expect(await semaphore.tryAcquire()).toBeUndefined()
   await expect(semaphore.acquire({ wait: 0 })).rejects.toMatchObject({
-    code: 'ACQUIRE_TIMEOUT',
+    code: 'BUSY',
     lease: 'api',
     message: expect.stringMatching(/^"api" is not free for a slot of 3: slot \d is held by/),
   })
@@ -203,7 +203,7 @@ test('a wait that is over or aborted leaves nothing behind', async () => {
   const semaphore = locks.semaphore('x', { limit: 2 })
   const timeout = follow(semaphore.acquire({ permits: 2, wait: 1_000 }))
   await clock.advance(1_000)
-  expect(timeout.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT', holder: { owner: 'other' } })
+  expect(timeout.error).toMatchObject({ code: 'BUSY', holder: { owner: 'other' } })
   const stop = new AbortController()
   const aborted = follow(semaphore.acquire({ permits: 2, signal: stop.signal }))
   const behind = follow(semaphore.acquire({ permits: 2, signal: stop.signal }))

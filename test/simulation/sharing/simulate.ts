@@ -149,7 +149,7 @@ class Run {
       if ((await permit.release()) === 'lost') this.#counts.losses += 1
     } catch (error) {
       if (!LeaseError.is(error)) this.#violations.push(`an unexpected error: ${String(error)}`)
-      else if (error.code === 'ACQUIRE_TIMEOUT') this.#counts.busy += 1
+      else if (error.code === 'BUSY') this.#counts.busy += 1
       else if (error.code === 'INVALID_ARGUMENT') this.#violations.push(error.message)
     }
   }

@@ -99,7 +99,7 @@ class Run implements Shown {
         await this.#once(process)
       } catch (error) {
         if (error instanceof Aborted) this.counts.aborted += 1
-        else if (LeaseError.is(error, 'ACQUIRE_TIMEOUT')) this.counts.timeouts += 1
+        else if (LeaseError.is(error, 'BUSY')) this.counts.timeouts += 1
         else if (LeaseError.is(error, 'LEASE_LOST') || LeaseError.is(error, 'MAX_HOLD')) this.counts.lost += 1
         else if (!LeaseError.is(error, 'STORE_UNAVAILABLE')) this.violations.push(`unexpected: ${String(error)}`)
       }

@@ -133,7 +133,7 @@ test('a free name whose row is locked is asked for again before it is refused, w
   expect(await held).toBeDefined()
   const long = await lock()
   expect(await failureOf(locks.acquire('locked', { wait: 1_500 }))).toMatchObject({
-    code: 'ACQUIRE_TIMEOUT',
+    code: 'BUSY',
     message: expect.stringContaining('holder unknown'),
   })
   await long.end()

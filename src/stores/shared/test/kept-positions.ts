@@ -203,7 +203,7 @@ export function keptPositions(stage: () => Keeping): void {
     const [last] = await wait(far, ['last'], served)
     stop.abort(new Error('enough'))
     expect(await aborted).toMatchObject({ message: 'enough' })
-    expect(await late).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+    expect(await late).toMatchObject({ code: 'BUSY' })
     await until('one is left', async () => (await waiting()).length === 1)
     await lease.release()
     await last

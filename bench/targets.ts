@@ -22,7 +22,7 @@ const atMost = (most: number) => (value: number) => value <= most
 /** What the project set itself. Ratios are medians of the ratios within each round. */
 const all: readonly Target[] = [
   ...[
-    { loops: 1, least: 0.85 },
+    { loops: 1, least: 0.88 },
     { loops: 64, least: 1.3 },
     { loops: 256, least: 1.5 },
   ].map(({ loops, least }) => ({
@@ -33,9 +33,9 @@ const all: readonly Target[] = [
   })),
   {
     what: 'p99, 64 at a time, to the floor',
-    wanted: '<= 1',
+    wanted: '<= 1.5',
     measured: report => ratio(report, 'pairs', '64 at a time', FLOOR, 'p99'),
-    isMet: atMost(1),
+    isMet: atMost(1.5),
   },
   {
     what: 'client CPU per pair, 64 at a time, to the floor',
@@ -252,7 +252,8 @@ const all: readonly Target[] = [
   ),
   ...[
     { variant: 'limit 4, nobody waits', than: '4 plain leases', least: 0.9 },
-    { variant: 'limit 4, 32 tasks', than: 'limit 1, 32 tasks', least: 2.5 },
+    { variant: 'limit 100, nobody waits', than: '100 plain leases', least: 0.9 },
+    { variant: 'limit 4, 32 tasks that work', than: 'limit 1, 32 tasks that work', least: 2 },
   ].map(({ variant, than, least }) => ({
     what: `permits/s, ${variant}, to those of ${than}`,
     wanted: `>= ${least}`,

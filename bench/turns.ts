@@ -1,18 +1,20 @@
-import type { Release } from './peer.ts'
+import { pause, type Release } from './peer.ts'
 import { requests } from './requests.ts'
 import { ownCpu } from './scenario.ts'
 import { fairness, quantile } from './statistics.ts'
 import type { Values } from './worker.ts'
 
-/** Tasks of this process, each of which acquires, releases and comes back at once. */
+/** Tasks of this process, each of which acquires, works for `busy` milliseconds, releases and comes back at once. */
 export class Turns {
   readonly #acquire: (task: number, turn: number) => Promise<Release>
+  readonly #busy: number
   readonly #counts: number[]
   #waits: number[] = []
   #isStopped = false
 
-  constructor(tasks: number, acquire: (task: number, turn: number) => Promise<Release>) {
+  constructor(tasks: number, busy: number, acquire: (task: number, turn: number) => Promise<Release>) {
     this.#acquire = acquire
+    this.#busy = busy
     this.#counts = Array<number>(tasks).fill(0)
     for (let task = 0; task < tasks; task += 1) void this.#run(task)
   }
@@ -46,6 +48,7 @@ export class Turns {
       const release = await this.#acquire(task, turn)
       this.#waits.push(performance.now() - asked)
       this.#counts[task] = (this.#counts[task] ?? 0) + 1
+      if (this.#busy > 0) await pause(this.#busy)
       await release()
     }
   }

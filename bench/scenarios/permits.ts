@@ -8,16 +8,16 @@ const TTL = 10_000
 /** Tasks that compete where somebody waits. */
 const CROWD = 32
 
-/** For comparison: the tasks that have a lease of their own each. */
-const LEASES = 4
+/** For comparison: as many tasks that have a lease of their own each. */
+const LEASES = [4, 100]
 
 export const scenario: Scenario = {
   title: 'Permits of one semaphore',
   about:
     'One process. Each task acquires one permit, releases it and returns at once. Without waiting, there are as many tasks ' +
     "as permits; otherwise there are 32 tasks. The wait is from a task's call to its permit. In " +
-    `"${LEASES} plain leases" each task has a name of its own. A warm-up comes first, because code that seldom runs is ` +
-    'compiled late.',
+    '"plain leases" each task has a name of its own. Where tasks work, each works for 1 ms before it releases. A warm-up ' +
+    'comes first, because code that seldom runs is compiled late.',
   rounds: 3,
   variants(isQuick) {
     const times = isQuick ? { warm: 300, time: 500 } : { warm: 6_000, time: 2_500 }
@@ -30,8 +30,16 @@ export const scenario: Scenario = {
           settings: { limit, tasks, ...times },
         })),
     )
-    const leases = { name: `${LEASES} plain leases`, settings: { limit: 0, tasks: LEASES, ...times }, takesPart: isOwn }
-    return [...permits, leases]
+    const working = [1, 4].map(limit => ({
+      name: `limit ${limit}, ${CROWD} tasks that work`,
+      settings: { limit, tasks: CROWD, busy: 1, ...times },
+    }))
+    const leases = LEASES.map(tasks => ({
+      name: `${tasks} plain leases`,
+      settings: { limit: 0, tasks, ...times },
+      takesPart: isOwn,
+    }))
+    return [...permits, ...working, ...leases]
   },
   takesPart: peer => peer.can.includes('permits'),
   measure: trial => trial.start('work').values,
@@ -46,9 +54,9 @@ export const scenario: Scenario = {
 }
 
 export async function work({ peer, place, settings }: Stage): Promise<Values> {
-  const { limit = 1, tasks = 1, warm = 0, time = 0 } = settings
+  const { limit = 1, tasks = 1, busy = 0, warm = 0, time = 0 } = settings
   const client = await peer.open(place)
-  const turns = new Turns(tasks, async task => {
+  const turns = new Turns(tasks, busy, async task => {
     if (limit === 0) return client.acquire(`permits:${task}`, TTL)
     if (!client.permit) throw new Error(`${peer.label} has no permits`)
     return client.permit('permits', limit, TTL)

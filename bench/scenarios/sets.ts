@@ -46,7 +46,7 @@ export async function work({ peer, place, settings }: Stage): Promise<Values> {
     const first = (task + turn) % shared
     return [`sets:${first}`, `sets:${(first + 1) % shared}`]
   }
-  const turns = new Turns(tasks, async (task, turn) => {
+  const turns = new Turns(tasks, 0, async (task, turn) => {
     if (!client.both) throw new Error(`${peer.label} acquires one name at a time`)
     return client.both(namesOf(task, turn), TTL)
   })

@@ -15,6 +15,10 @@ export const EXIT = {
   software: 70,
   busy: 75,
   lost: 76,
+  /** EX_NOPERM. */
+  denied: 77,
+  /** EX_CONFIG: tables or functions are missing, or of another version. */
+  notMigrated: 78,
   timeout: 124,
   notExecutable: 126,
   notFound: 127,
@@ -44,11 +48,15 @@ export class Usage extends Failure {
 const EXIT_OF: Readonly<Record<LeaseErrorCode, number>> = {
   INVALID_ARGUMENT: EXIT.usage,
   BUSY: EXIT.busy,
+  TOO_MANY_WAITERS: EXIT.busy,
   LEASE_LOST: EXIT.lost,
   MAX_HOLD: EXIT.lost,
   STALE_TOKEN: EXIT.lost,
   STORE_UNAVAILABLE: EXIT.unavailable,
   OUTCOME_UNKNOWN: EXIT.unavailable,
+  ACCESS_DENIED: EXIT.denied,
+  NOT_MIGRATED: EXIT.notMigrated,
+  FORMAT_MISMATCH: EXIT.notMigrated,
   DRIVER_MISSING: EXIT.unavailable,
   CLOSED: EXIT.unavailable,
 }

@@ -9,6 +9,8 @@ checkNode()
 /**
  * What went wrong. The codes are stable.
  * - `BUSY`: the name was not acquired within `wait`. Try later, or leave the work to the holder.
+ * - `TOO_MANY_WAITERS`: as many calls of this process as `maxWaiters` already wait for the name. Try later, or refuse the
+ *   request that needs it.
  * - `LEASE_LOST`: the lease is over: it was not renewed in time, was broken, or was gone at release. Another holder may
  *   have begun. Stop, and treat what was written without a fence as doubtful.
  * - `MAX_HOLD`: the lease was held for `maxHold` and is no longer renewed. As `LEASE_LOST`; find out why the work took so
@@ -17,18 +19,27 @@ checkNode()
  *   its deadline, and its renewals are retried.
  * - `OUTCOME_UNKNOWN`: a request was sent and got no clear answer, so it may or may not have been carried out. Try again. A
  *   lease that it granted is withdrawn, or ends with its ttl. Reads are rejected with it, too.
+ * - `ACCESS_DENIED`: the store refused the user, the password or the certificate, or the user lacks a permission. Correct
+ *   the login, or grant what the message names.
+ * - `NOT_MIGRATED`: the tables or functions of leases or of a fence are missing. Run the command in the message.
+ * - `FORMAT_MISMATCH`: another version of Holdfast wrote what the store or the fence holds. Use one version everywhere, or
+ *   do what the message says.
  * - `STALE_TOKEN`: a fence refused the write, because a newer holder has written. Stop: another holder does the work.
- * - `INVALID_ARGUMENT`: an argument is invalid, such as an option, a name or a password. The message says what was
- *   expected. Correct it.
+ * - `INVALID_ARGUMENT`: an argument is invalid, such as an option, a name or a client. The message says what was expected.
+ *   Correct it.
  * - `DRIVER_MISSING`: a client library is not installed, or Node has no SQLite. Run the command in the message.
  * - `CLOSED`: the lease was released, or `close()` was called. At shutdown this is expected. Otherwise make new locks.
  */
 export type LeaseErrorCode =
   | 'BUSY'
+  | 'TOO_MANY_WAITERS'
   | 'LEASE_LOST'
   | 'MAX_HOLD'
   | 'STORE_UNAVAILABLE'
   | 'OUTCOME_UNKNOWN'
+  | 'ACCESS_DENIED'
+  | 'NOT_MIGRATED'
+  | 'FORMAT_MISMATCH'
   | 'STALE_TOKEN'
   | 'INVALID_ARGUMENT'
   | 'DRIVER_MISSING'
@@ -38,7 +49,7 @@ export interface LeaseErrorOptions {
   readonly cause?: unknown
   /** The name of the lease. */
   readonly lease?: string | undefined
-  /** May the same call succeed later? @default true for STORE_UNAVAILABLE, OUTCOME_UNKNOWN and BUSY */
+  /** May the same call succeed later? @default true for BUSY, TOO_MANY_WAITERS, STORE_UNAVAILABLE and OUTCOME_UNKNOWN */
   readonly retryable?: boolean | undefined
   /** Milliseconds after which the store expects to serve again. */
   readonly retryAfter?: number | undefined
@@ -55,6 +66,13 @@ export interface LeaseErrorOptions {
 const DEEPEST_CAUSE = 10
 
 const DETAILS = ['lease', 'retryAfter', 'holder', 'result', 'token', 'highest'] as const
+
+const RETRYABLE: ReadonlySet<LeaseErrorCode> = new Set([
+  'BUSY',
+  'TOO_MANY_WAITERS',
+  'STORE_UNAVAILABLE',
+  'OUTCOME_UNKNOWN',
+])
 
 const brand = Symbol.for('holdfast.LeaseError')
 
@@ -126,8 +144,7 @@ export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
   constructor(code: LeaseErrorCode, message: string, options: LeaseErrorOptions = {}) {
     super(clipped(message), 'cause' in options ? { cause: options.cause } : undefined)
     this.code = code
-    this.retryable =
-      options.retryable ?? (code === 'STORE_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN' || code === 'BUSY')
+    this.retryable = options.retryable ?? RETRYABLE.has(code)
     for (const key of DETAILS) if (options[key] !== undefined) Object.assign(this, { [key]: options[key] })
     Object.defineProperty(this, brand, { value: true })
   }

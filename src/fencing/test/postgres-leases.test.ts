@@ -57,7 +57,10 @@ test('a fence that also checks leases blocks other grants until the transaction 
     expect(await locks.tryAcquire('guarded')).toBeUndefined()
     await client.query(INSERT)
   })
-  expect(await failureOf(fence.transaction(other, () => {}))).toMatchObject({ code: 'LEASE_LOST', lease: 'guarded' })
+  expect(await failureOf(fence.transaction(other, () => {}))).toMatchObject({
+    code: 'LEASE_LOST',
+    leaseName: 'guarded',
+  })
   await using next = await locks.acquire('guarded', { ttl: 10_000 })
   await expect(fence.transaction(other, () => {})).rejects.toEqual(stale(lease.token, next.token))
   await fence.touch(next)
@@ -80,7 +83,7 @@ test('a fence that also checks leases keeps the slots of a permit until its tran
     expect(await locks.tryAcquire(name)).toBeUndefined()
     await client.query(INSERT)
   })
-  expect(await failureOf(fence.transaction(shown, () => {}))).toMatchObject({ code: 'LEASE_LOST', lease: name })
+  expect(await failureOf(fence.transaction(shown, () => {}))).toMatchObject({ code: 'LEASE_LOST', leaseName: name })
   await using next = await semaphore.acquire()
   expect(next.slots).toEqual([0])
   await fence.touch(next)

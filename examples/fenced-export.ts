@@ -5,11 +5,12 @@
  *     ./script/node examples/fenced-export.ts
  */
 import { readFile } from 'node:fs/promises'
-import { fencedWrite } from '../src/fencing/files/index.ts' // in your project: 'holdfast/fencing/files'
+import { fileFence } from '../src/fencing/files/index.ts' // in your project: 'holdfast/fencing/files'
 import { createLocks, LeaseError } from '../src/index.ts' // 'holdfast'
 import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
 const locks = createLocks(sqlite('leases.db'))
+const files = fileFence()
 const prices = { hammer: 950, saw: 2_400 }
 
 /** The lines of the file. Between two lines, a query may take long. */
@@ -23,11 +24,11 @@ async function* lines(query: Promise<unknown> = Promise.resolve()): AsyncGenerat
 const query = Promise.withResolvers<void>()
 // Without the lease object, as in a paused process: this process would refuse a lease that it knows to be over.
 const { name, token } = await locks.acquire('export', { ttl: 1_000, heartbeat: false })
-const exporting = fencedWrite('prices.csv', lines(query.promise), { name, token })
+const exporting = files.write({ name, token }, 'prices.csv', lines(query.promise))
 
 await locks.using('export', async lease => {
   prices.hammer = 900
-  await fencedWrite('prices.csv', lines(), lease)
+  await files.write(lease, 'prices.csv', lines())
   console.log('the next holder has exported the new prices')
 })
 query.resolve()

@@ -24,5 +24,5 @@ test('a newer holder has written, so the write is refused', async () => {
   const fence = testFence()
   const lease = await testLocks().acquire('ledger')
   await fence.marks.raise('ledger', { epoch: 0, token: lease.token + 1n }) // the newer holder
-  await expect(fence.transaction(lease, () => 'written')).rejects.toMatchObject({ code: 'STALE_TOKEN' })
+  await expect(fence.transaction(lease, async () => 'written')).rejects.toMatchObject({ code: 'STALE_TOKEN' })
 })

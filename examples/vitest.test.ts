@@ -9,7 +9,7 @@ import { type TestFence, testFence, testLocks } from '../src/testing/index.ts' /
 
 /** The code under test: it writes through a fence. */
 async function book(fence: TestFence<string[]>, lease: Lease, entry: string): Promise<void> {
-  await fence.transaction(lease, ledger => void ledger.push(entry))
+  await fence.transaction(lease, async ledger => void ledger.push(entry))
 }
 
 test('a lease is renewed for hours', async () => {

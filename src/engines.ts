@@ -23,6 +23,10 @@ export interface Engine {
   migrate?(url: string): Promise<string>
   /** The SQL for that. */
   migration?(url: string): Promise<string>
+  /** Creates the default fence in the database of the leases, and resolves to its name. @default fences need other data */
+  installFence?(url: string): Promise<string>
+  /** The SQL for that. */
+  leaseFenceSql?(url: string): Promise<string>
   /** Deletes everything stored for these names, held or not. @default the store keeps nothing of a free name */
   forgetNames?(url: string, names: readonly string[]): Promise<void>
   /** The high-water marks that fences store there. @default there are none */
@@ -79,6 +83,8 @@ export const ENGINES: readonly Engine[] = [
     forgetNames: async (url, names) => (await import('./stores/postgres/open.ts')).forgetNames(url, names),
     migrate: async url => (await import('./stores/postgres/open.ts')).migrateUrl(url),
     migration: async url => (await import('./stores/postgres/open.ts')).migrationOf(url),
+    installFence: async url => (await import('./fencing/postgres/open.ts')).installFence(url),
+    leaseFenceSql: async url => (await import('./fencing/postgres/open.ts')).leaseFenceSql(url),
     openMarks: async url => (await import('./fencing/postgres/open.ts')).openMarks(url),
     fenceSql: async (url, options) => (await import('./fencing/postgres/open.ts')).fenceSql(url, options),
   },
@@ -91,6 +97,8 @@ export const ENGINES: readonly Engine[] = [
     forgetNames: async (url, names) => (await import('./stores/mysql/open.ts')).forgetNames(url, names),
     migrate: async url => (await import('./stores/mysql/open.ts')).migrateUrl(url),
     migration: async url => (await import('./stores/mysql/open.ts')).migrationOf(url),
+    installFence: async url => (await import('./fencing/mysql/open.ts')).installFence(url),
+    leaseFenceSql: async () => (await import('./fencing/mysql/open.ts')).leaseFenceSql(),
     openMarks: async url => (await import('./fencing/mysql/open.ts')).openMarks(url),
     fenceSql: async (url, options) => (await import('./fencing/mysql/open.ts')).fenceSql(url, options),
   },

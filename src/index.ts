@@ -38,12 +38,7 @@ export type {
   TryOptions,
 } from './core/options.ts'
 export { createLocks, type Locks } from './create-locks.ts'
-export type { KeptMarks, MarkRecord } from './fencing/fence.ts'
-export type { Mark, Marks, Shown } from './fencing/mark.ts'
-export type { FenceSqlOptions, OpenMarks } from './fencing/open.ts'
-export type { RowFence } from './fencing/postgres/sql.ts'
-export { fenceSql, openMarks } from './marks.ts'
-export { migrate, migration } from './migrate.ts'
+export { type MigrateOptions, migrate } from './migrate.ts'
 export type { CampaignOptions } from './recipes/campaign.ts'
 export type { Election, ElectionHealth, ElectionOptions } from './recipes/election.ts'
 export type { LeadOptions } from './recipes/lead.ts'

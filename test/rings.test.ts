@@ -24,7 +24,7 @@ const RINGS: Record<string, readonly string[]> = {
   'src/stores/quorum': ['src/contract', 'src/stores/shared'],
   ...Object.fromEntries(ENGINES.map(({ name }) => [`src/stores/${name}`, ['src/contract', 'src/stores/shared']])),
   'src/stores/redlock': ['src/contract', 'src/stores/shared', 'src/stores/quorum', 'src/stores/redis'],
-  'src/fencing': ['src/contract', 'src/stores'],
+  'src/fencing': ['src/contract', 'src/core/work.ts', 'src/stores'],
   'src/observe': ['src/contract'],
   'src/dashboard': ['src/contract', 'src/create-locks.ts'],
   'src/integrations': ['src/contract', 'src/create-locks.ts'],
@@ -44,6 +44,7 @@ const RINGS: Record<string, readonly string[]> = {
   ],
   'src/cli/show': [
     ...[...SHARED_BY_COMMANDS, 'src/index.ts', 'src/contract/errors.ts', 'src/contract/reserved.ts'],
+    ...['src/marks.ts', 'src/migrate.ts', 'src/fencing/fence.ts'],
     ...['src/contract/record.ts', 'src/contract/store.ts', 'src/dashboard'],
   ],
   // It asks the servers themselves, which the public API does not.

@@ -13,7 +13,8 @@ import { holdfast } from '../src/cli/test/holdfast.ts'
 import { events } from '../src/contract/events.ts'
 import { dashboard } from '../src/dashboard/dashboard.ts'
 import { httpObjects, objectFence } from '../src/fencing/objects/index.ts'
-import { createLocks, type LeaseEvents, type Locks, openMarks, openStore, type Store, subscribe } from '../src/index.ts'
+import { createLocks, type LeaseEvents, type Locks, openStore, type Store, subscribe } from '../src/index.ts'
+import { openMarks } from '../src/marks.ts'
 import { etcd } from '../src/stores/etcd/index.ts'
 import { mysql } from '../src/stores/mysql/index.ts'
 import { postgres } from '../src/stores/postgres/index.ts'
@@ -218,7 +219,7 @@ test('objects over HTTP show no secret', { timeout: 60_000 }, async () => {
     ])
       for (const objects of [httpObjects({ headers }), httpObjects({ headers, send: sender as never })]) {
         await objectFence(objects)
-          .put(url, 'x', lease)
+          .put(lease, url, 'x')
           .then(
             () => expect.fail('it did not reject'),
             error => collect('objects', error.message),

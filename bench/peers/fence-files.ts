@@ -11,7 +11,7 @@ export const peer: Peer = {
   label: 'file, replaced and synced',
   over: 'files',
   async openWriter({ folder }) {
-    const { fencedWrite } = await new Build().fencingFiles()
+    const fence = (await new Build().fencingFiles()).fileFence()
     const replace = async (path: string): Promise<void> => {
       await write(`${path}.new`, BODY)
       await rename(`${path}.new`, path)
@@ -20,7 +20,7 @@ export const peer: Peer = {
     const files = new Free(count => join(folder, `file-${count}`))
     return {
       plain: () => files.use(replace),
-      fenced: () => files.use(path => fencedWrite(path, BODY, HOLDER)),
+      fenced: () => files.use(path => fence.write(HOLDER, path, BODY)),
       async close() {},
     }
   },

@@ -21,7 +21,7 @@ export const peer: Peer = {
     const objects = new Free(count => `http://${host}:${port}/object-${count}`)
     return {
       plain: () => objects.use(put),
-      fenced: () => objects.use(url => fence.put(`${url}-fenced`, BODY, HOLDER)),
+      fenced: () => objects.use(url => fence.put(HOLDER, `${url}-fenced`, BODY)),
       async close() {},
     }
   },

@@ -25,7 +25,7 @@ export function holdfastOverRedis(label: string, folder?: string): Peer {
       const fence = redisFence(client)
       return {
         plain: () => client.set('fences', 'written'),
-        fenced: () => fence.fencedSet(HOLDER, 'fences', 'written'),
+        fenced: () => fence.set(HOLDER, 'fences', 'written'),
         async close() {
           await fence.close()
           client.disconnect()

@@ -1,7 +1,6 @@
 import { invalid } from '../contract/check.ts'
 import { LeaseError } from '../contract/errors.ts'
 import type { LeaseRecord } from '../contract/store.ts'
-import { surround } from '../contract/surrounding.ts'
 import type { Closing } from './closing.ts'
 import type { Signals } from './signals.ts'
 
@@ -47,7 +46,7 @@ export class Works {
     let lost: LeaseError | undefined
     let result: Result
     try {
-      result = await surround(held.handle, work)
+      result = await work(held.handle)
     } catch (error) {
       const { aborted, reason } = held.signal
       throw aborted && isAbort(error, reason) ? reason : error
@@ -57,7 +56,7 @@ export class Works {
       this.#closing.endBody()
       lost = await ending
     }
-    if (lost) throw new LeaseError(lost.code, lost.message, { leaseName: lost.leaseName, cause: lost, result })
+    if (lost) throw new LeaseError(lost.code, lost.message, { lease: lost.lease, cause: lost, result })
     return result
   }
 
@@ -91,7 +90,7 @@ export function workOf<Options, Handle, Result>(
     return { options: options as Options | undefined, work: work as Work<Handle, Result> }
   const separator = call.endsWith('(') ? '' : ', '
   const form = `${call}${separator}options, work) or ${call}${separator}work)`
-  throw invalid(`the work must be a function of the lease and come last: ${form}`)
+  throw invalid(`the work must be a function and come last: ${form}`)
 }
 
 /** Did the work fail because it was aborted? Many functions throw an AbortError of their own instead of the reason. */

@@ -1,4 +1,5 @@
-import { checkKeys, checkText, invalid, show } from '../contract/check.ts'
+import { checkKeys, checkSignal, checkText, invalid, show } from '../contract/check.ts'
+import { type Work, type WorkArguments, workOf } from '../core/work.ts'
 import type { Holder, Holders, Mark, Marks, Shown } from './mark.ts'
 import { isAlone } from './rule.ts'
 import { areSlots, parseToken } from './shown.ts'
@@ -42,9 +43,9 @@ export interface KeptMarks extends Marks {
   prune(olderThan: number, prefix?: string): Promise<number>
 }
 
-/** The options of one transaction. */
-export interface TransactionOptions {
-  /** Ends the wait for the mark. After `work` has started, it is only checked before the commit. */
+/** The options of one call of a fence. */
+export interface FenceCallOptions {
+  /** Ends the wait. After the work of a transaction has started, it is only checked before the commit. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -66,18 +67,19 @@ export interface TransactionFence<Transaction, Any> {
    *   connection is in a transaction already.
    * - `OUTCOME_UNKNOWN`: the connection ended during the commit, or the commit was not answered within 30 s.
    */
+  transaction<Result>(lease: Holder | Holders, work: Work<Transaction, Result>): Promise<Result>
   transaction<Result>(
     lease: Holder | Holders,
-    work: (transaction: Transaction) => Promise<Result> | Result,
-    options?: TransactionOptions,
+    options: FenceCallOptions | undefined,
+    work: Work<Transaction, Result>,
   ): Promise<Result>
   /** The check for a transaction that you began: call it first. Roll the transaction back if it rejects. */
-  check(transaction: Any, lease: Holder | Holders): Promise<void>
+  check(lease: Holder | Holders, transaction: Any): Promise<void>
   /**
    * Shows the token without writing: every older holder is refused from now on. Call it before you read what you will
    * change. Rejects as `transaction` does.
    */
-  touch(lease: Holder | Holders, signal?: AbortSignal): Promise<void>
+  touch(lease: Holder | Holders, options?: FenceCallOptions): Promise<void>
   /** The stored marks. Other fences can keep theirs here. */
   readonly marks: KeptMarks
   /** Creates what the marks need if it is missing. It may be called repeatedly. */
@@ -119,6 +121,23 @@ export function checkMark({ epoch, token, limit, slots }: Shown): void {
   throw invalid(
     `a permit is shown with its limit and slots, such as { limit: 5, slots: [0, 2] }, not ${show({ limit, slots })}`,
   )
+}
+
+const callKeys = new Set(['signal'])
+
+/** The signal of a call. Throws `INVALID_ARGUMENT` for any other option. */
+export function signalOf(options: FenceCallOptions = {}, call: string): AbortSignal | undefined {
+  checkKeys(options, callKeys, call)
+  checkSignal(options.signal)
+  return options.signal
+}
+
+/** The arguments of `transaction` after the lease. Throws `INVALID_ARGUMENT`. */
+export function transactionArguments<Transaction, Result>(
+  args: WorkArguments<FenceCallOptions, Transaction, Result>,
+): { readonly signal: AbortSignal | undefined; readonly work: Work<Transaction, Result> } {
+  const { options, work } = workOf('fence.transaction(lease', args)
+  return { signal: signalOf(options, 'transaction'), work }
 }
 
 function checkEpoch(epoch: unknown): void {

@@ -9,15 +9,15 @@ test('work runs with the transaction of the options, and its result is returned'
   const client = { query: async (_text: string) => 1 }
   const fence = testFence({ transaction: client })
   expect(await fence.transaction(older, db => db.query('insert'))).toBe(1)
-  expect(await fence.transaction(older, () => 2)).toBe(2)
+  expect(await fence.transaction(older, async () => 2)).toBe(2)
 })
 
 test('a lower token is refused with both tokens, and its work does not run', async () => {
   const fence = testFence()
-  await fence.transaction(newer, () => {})
+  await fence.transaction(newer, async () => {})
   const refused = fence.transaction(older, () => expect.fail('it ran'))
   await expect(refused).rejects.toMatchObject({ code: 'STALE_TOKEN', token: 5n, highest: 6n })
-  await expect(fence.check(undefined, older)).rejects.toMatchObject({ code: 'STALE_TOKEN' })
+  await expect(fence.check(older, undefined)).rejects.toMatchObject({ code: 'STALE_TOKEN' })
   await expect(fence.touch(older)).rejects.toMatchObject({ code: 'STALE_TOKEN' })
 })
 
@@ -26,7 +26,7 @@ test('work that throws leaves the mark as it was', async () => {
   const failed = fence.transaction(newer, () => Promise.reject(new Error('disk full')))
   await expect(failed).rejects.toThrow('disk full')
   expect(await fence.marks.list()).toEqual([])
-  await fence.transaction(older, () => {})
+  await fence.transaction(older, async () => {})
   await expect(fence.transaction(newer, () => Promise.reject(new Error('disk full')))).rejects.toThrow('disk full')
   expect(await fence.marks.list()).toMatchObject([{ resource: 'ledger', epoch: 0, token: 5n }])
 })
@@ -34,7 +34,7 @@ test('work that throws leaves the mark as it was', async () => {
 test('a transaction that is rolled back leaves the mark that a newer holder raised meanwhile', async () => {
   const fence = testFence()
   const failed = fence.transaction(older, async () => {
-    await fence.check(undefined, newer)
+    await fence.check(newer, undefined)
     throw new Error('disk full')
   })
   await expect(failed).rejects.toThrow('disk full')
@@ -51,8 +51,8 @@ test('transactions of one resource run one after the other', async () => {
       await first.promise
       done.push('older')
     }),
-    fence.transaction(newer, () => done.push('newer')),
-    fence.transaction({ name: 'other', token: 1n }, () => done.push('other')),
+    fence.transaction(newer, async () => done.push('newer')),
+    fence.transaction({ name: 'other', token: 1n }, async () => done.push('other')),
   ]
   await transactions[2]
   first.resolve()
@@ -76,8 +76,8 @@ test('transactions of permits of different slots and of readers overlap, and a w
       order.push(`out ${index}`)
     }),
   )
-  const writing = fence.transaction({ name: 'shared', token: 4n }, () => order.push('writer'))
-  const next = fence.transaction({ name: 'shared', token: 5n, limit: 3, slots: [0] }, () => order.push('next'))
+  const writing = fence.transaction({ name: 'shared', token: 4n }, async () => order.push('writer'))
+  const next = fence.transaction({ name: 'shared', token: 5n, limit: 3, slots: [0] }, async () => order.push('next'))
   await vi.waitFor(() => expect(order).toEqual(['in 0', 'in 1', 'in 2', 'in 3']))
   gate.resolve()
   await Promise.all([...shared, writing, next])
@@ -98,7 +98,7 @@ test('a signal ends the wait for a transaction in progress', async () => {
   const first = Promise.withResolvers<void>()
   const running = fence.transaction(older, () => first.promise)
   const stop = new AbortController()
-  const waiting = fence.transaction(newer, () => expect.fail('it ran'), { signal: stop.signal })
+  const waiting = fence.transaction(newer, { signal: stop.signal }, () => expect.fail('it ran'))
   stop.abort(new Error('enough'))
   await expect(waiting).rejects.toThrow('enough')
   first.resolve()

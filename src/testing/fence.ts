@@ -1,4 +1,5 @@
-import { checkKeys, checkSignal, checkText, invalid } from '../contract/check.ts'
+import { checkText } from '../contract/check.ts'
+import type { WorkArguments } from '../core/work.ts'
 import {
   abortable,
   assertNotEnded,
@@ -6,17 +7,20 @@ import {
   checkFence,
   checkMark,
   checkResource,
+  type FenceCallOptions,
   type FenceOptions,
   type KeptMarks,
   type MarkRecord,
   type Presented,
   presentedByAll,
+  signalOf,
   type TransactionFence,
+  transactionArguments,
 } from '../fencing/fence.ts'
-import { type Shown, staleToken } from '../fencing/mark.ts'
+import { type Holder, type Holders, type Shown, staleToken } from '../fencing/mark.ts'
 import { isAlone, isReader, judge, keysOf, NAME } from '../fencing/rule.ts'
 
-export type { FenceOptions, KeptMarks, MarkRecord, TransactionFence, TransactionOptions } from '../fencing/fence.ts'
+export type { FenceCallOptions, FenceOptions, KeptMarks, MarkRecord, TransactionFence } from '../fencing/fence.ts'
 export type { Holder, Holders, Mark, Marks, Shown } from '../fencing/mark.ts'
 
 export interface TestFenceOptions<Transaction> extends FenceOptions {
@@ -39,10 +43,8 @@ export function testFence<Transaction = undefined>(
   checkFence(options, ['transaction'], 'testFence')
   const marks = new TestMarks()
   return {
-    async transaction(lease, work, { signal, ...rest } = {}) {
-      checkKeys(rest, new Set(['signal']), 'transaction')
-      checkSignal(signal)
-      if (typeof work !== 'function') throw invalid('fence.transaction(lease, work) needs work, a function')
+    async transaction<Result>(lease: Holder | Holders, ...args: WorkArguments<FenceCallOptions, Transaction, Result>) {
+      const { signal, work } = transactionArguments(args)
       const presented = presentedByAll(lease, options)
       let isWorking = false
       const carriedOut = marks.inTurn(presented, async () => {
@@ -61,11 +63,11 @@ export function testFence<Transaction = undefined>(
       })
       return abortable(carriedOut, signal, () => isWorking)
     },
-    async check(_transaction, lease) {
+    async check(lease) {
       marks.raiseNow(presentedByAll(lease, options))
     },
-    async touch(lease, signal) {
-      await marks.raiseAll(presentedByAll(lease, options), signal)
+    async touch(lease, call) {
+      await marks.raiseAll(presentedByAll(lease, options), signalOf(call, 'touch'))
     },
     marks,
     async install() {},

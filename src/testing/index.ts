@@ -17,6 +17,7 @@ import { memory } from '../stores/memory/index.ts'
 import { VirtualClock } from './clock.ts'
 
 export type {
+  FenceCallOptions,
   FenceOptions,
   Holder,
   Holders,
@@ -28,7 +29,6 @@ export type {
   TestFence,
   TestFenceOptions,
   TransactionFence,
-  TransactionOptions,
 } from './fence.ts'
 export { testFence } from './fence.ts'
 
@@ -98,7 +98,7 @@ class StagedLocks extends StoreLocks implements TestLocks {
     } = await this.other.inspect(name)
     const why = holder ? `held by ${holder.owner}: release it first` : 'free, but others wait for it: end their waits'
     const message = `${JSON.stringify(name)} is ${why}`
-    throw new LeaseError('INVALID_ARGUMENT', message, { leaseName: name, holder })
+    throw new LeaseError('INVALID_ARGUMENT', message, { lease: name, holder })
   }
 
   async lose(name: string): Promise<void> {

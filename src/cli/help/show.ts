@@ -116,9 +116,15 @@ export const MIGRATE: CommandHelp = {
   examples: [
     ['holdfast migrate --store postgres://owner@db/app'],
     [`holdfast migrate --store 'postgres://owner@db/app?table=locks.job'`],
+    ['holdfast migrate --fence --store postgres://owner@db/app'],
     ['holdfast migrate --print-sql > migrations/0042-holdfast.sql'],
   ],
   options: [
+    {
+      flags: '--fence',
+      text: 'Also creates the default fence in the same database',
+      default: 'off',
+    },
     {
       flags: '--print-sql',
       text: 'Prints the SQL and connects to nothing',

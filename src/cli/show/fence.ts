@@ -1,4 +1,5 @@
-import { fenceSql, type KeptMarks, openMarks } from '../../index.ts'
+import type { KeptMarks } from '../../fencing/fence.ts'
+import { fenceSql, openMarks } from '../../marks.ts'
 import { atMostOne, COMMON, one, parse, seeHelp, suggest } from '../arguments.ts'
 import { EXIT, Usage } from '../failure.ts'
 import { Output } from '../output.ts'

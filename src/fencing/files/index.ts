@@ -1,5 +1,5 @@
-export type { KeptMarks, MarkRecord } from '../fence.ts'
+export type { FenceCallOptions, KeptMarks, MarkRecord } from '../fence.ts'
 export type { Holder, Mark, Marks } from '../mark.ts'
 export { fileMarks } from './file-marks.ts'
 export type { FileFenceOptions } from './place.ts'
-export { type FileData, fencedTouch, fencedWrite } from './write.ts'
+export { type FileData, type FileFence, fileFence } from './write.ts'

@@ -7,14 +7,14 @@ import { failure, isBusy, isNoDatabase } from '../../stores/sqlite/failure.ts'
 import { checkPath, createPrivate, type SharedFolder } from '../../stores/sqlite/path.ts'
 import type { KeptMarks } from '../fence.ts'
 import { compareMarks, type Mark, staleToken } from '../mark.ts'
-import { sqliteFence, sqliteFenceSql } from '../sqlite/index.ts'
+import { fenceSql, sqliteFence } from '../sqlite/index.ts'
 
 /** `HFFM`. A database of another application is never written to. */
 const APPLICATION_ID = 0x4846464d
 
 /** The table is that of the SQLite fence, so the same code lists and changes marks. */
 const SCHEMA = `
-${sqliteFenceSql()}
+${fenceSql()}
 pragma application_id = ${APPLICATION_ID};
 pragma user_version = 2;
 `

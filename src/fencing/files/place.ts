@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type BigIntStats, lstatSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import { checkKeys, checkSignal, checkWait, invalid, show } from '../../contract/check.ts'
+import { checkKeys, checkWait, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import type { SharedFolder } from '../../stores/sqlite/path.ts'
 import { markOfLease } from '../fence.ts'
@@ -14,8 +14,6 @@ export interface FileFenceOptions extends SharedFolder {
   readonly epoch?: number | undefined
   /** How long to wait while another process writes, in milliseconds. @default 5_000 */
   readonly wait?: number | undefined
-  /** Ends the wait for the mark. */
-  readonly signal?: AbortSignal | undefined
 }
 
 /** A file, and the mark that a holder presents to it. */
@@ -35,16 +33,25 @@ export interface Place {
 /** The name of the database in the folder of the files. */
 export const MARKS = '.holdfast-fence.db'
 
-const known = new Set(['marks', 'epoch', 'wait', 'signal', 'allowSharedFolder'])
+const known = new Set(['marks', 'epoch', 'wait', 'allowSharedFolder'])
 
-/** Throws `INVALID_ARGUMENT` for a file that cannot be replaced, and for invalid options. */
-export function placeOf(file: string, holder: Holder, options: FileFenceOptions): Place {
-  checkKeys(options, known, 'a fence of files')
-  const { marks, epoch, wait = 5_000, signal } = options
-  checkWait(wait, 'wait')
-  checkSignal(signal)
+/** Throws `INVALID_ARGUMENT` for invalid options. */
+export function checkFileFence(options: FileFenceOptions): void {
+  checkKeys(options, known, 'fileFence')
+  if (options.wait !== undefined) checkWait(options.wait, 'wait')
+  if (options.marks !== undefined) checkPath(options.marks)
+}
+
+/** Throws `INVALID_ARGUMENT` for a file that cannot be replaced. */
+export function placeOf(
+  holder: Holder,
+  file: string,
+  options: FileFenceOptions,
+  signal: AbortSignal | undefined,
+): Place {
+  const { marks, epoch, wait = 5_000 } = options
   const mark = markOfLease(holder, { epoch, resource: 'a file' }, 'a file')
-  for (const path of marks === undefined ? [file] : [file, marks]) checkPath(path)
+  checkPath(file)
   const folder = realFolder(dirname(resolve(file)))
   const path = join(folder, basename(resolve(file)))
   const stats = look(path)

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { randomId } from '../../contract/random-id.ts'
-import { assertNotEnded } from '../fence.ts'
+import { assertNotEnded, type FenceCallOptions, signalOf } from '../fence.ts'
 import { compareMarks, type Holder } from '../mark.ts'
 import { MarksFile } from './marks-file.ts'
-import { type FileFenceOptions, fileFailure, type Place, placeOf, temporaryPrefix } from './place.ts'
+import { checkFileFence, type FileFenceOptions, fileFailure, type Place, placeOf, temporaryPrefix } from './place.ts'
 
 /** The part of a temporary file's name after the prefix: epoch, token and random text. */
 const TEMPORARY = /^(\d{1,10})-(\d{1,19})-[\da-f]{16}$/
@@ -15,25 +15,44 @@ const TEMPORARY = /^(\d{1,10})-(\d{1,19})-[\da-f]{16}$/
 /** The new content of a file. */
 export type FileData = string | Uint8Array | AsyncIterable<string | Uint8Array>
 
-/**
- * Replaces a file of this machine with `data`, unless a newer holder has written it. Readers never see a partial file.
- * Once this call has begun, no older holder can replace the file. The permissions of the file do not change, except that a
- * file of another user is replaced by one with mode 0600.
- *
- * It raises the mark, writes and syncs a temporary file in the same folder, and renames it while no other process can
- * raise the mark. A process that is paused while it raises a mark or renames blocks all other writers of these marks.
- *
- * @throws LeaseError STALE_TOKEN if a newer holder has written or touched the file; LEASE_LOST, MAX_HOLD or CLOSED if the
- *   lease has ended in this process, also just before the rename; STORE_UNAVAILABLE if the marks stayed locked for
- *   `wait` ms, or for an error of the file system; OUTCOME_UNKNOWN if the rename could not be synced; INVALID_ARGUMENT
- */
-export async function fencedWrite(
-  path: string,
-  data: FileData,
-  lease: Holder,
-  options: FileFenceOptions = {},
-): Promise<void> {
-  const place = placeOf(path, lease, options)
+/** Files that refuse older holders. */
+export interface FileFence {
+  /**
+   * Replaces a file with `data`, unless a newer holder has written it. Readers never see a partial file. Once this call
+   * has begun, no older holder can replace the file. The permissions of the file do not change, except that a file of
+   * another user is replaced by one with mode 0600.
+   *
+   * It raises the mark, writes and syncs a temporary file in the same folder, and renames it while no other process can
+   * raise the mark. A process that is paused while it raises a mark or renames blocks all other writers of these marks.
+   *
+   * @throws LeaseError STALE_TOKEN if a newer holder has written or touched the file; LEASE_LOST, MAX_HOLD or CLOSED if
+   *   the lease has ended in this process, also just before the rename; STORE_UNAVAILABLE if the marks stayed locked for
+   *   `wait` ms, or for an error of the file system; OUTCOME_UNKNOWN if the rename could not be synced; INVALID_ARGUMENT
+   */
+  write(lease: Holder, path: string, data: FileData, options?: FenceCallOptions): Promise<void>
+  /**
+   * Refuses all older holders from now on, without writing the file. Read the file after this: no older holder will
+   * replace what you read.
+   * @throws LeaseError as `write`
+   */
+  touch(lease: Holder, path: string, options?: FenceCallOptions): Promise<void>
+}
+
+/** A fence for the files of this machine. Throws `INVALID_ARGUMENT`. */
+export function fileFence(options: FileFenceOptions = {}): FileFence {
+  checkFileFence(options)
+  return {
+    write: async (lease, path, data, call) =>
+      write(lease, placeOf(lease, path, options, signalOf(call, 'write')), data, options),
+    async touch(lease, path, call) {
+      const place = placeOf(lease, path, options, signalOf(call, 'touch'))
+      using marks = new MarksFile(place.marks, options)
+      await raise(marks, place)
+    },
+  }
+}
+
+async function write(lease: Holder, place: Place, data: FileData, options: FileFenceOptions): Promise<void> {
   if (typeof data !== 'string' && !(data instanceof Uint8Array) && !isIterable(data))
     throw invalid(`data must be text, a Uint8Array or an async iterable of them, not ${show(data)}`)
   const { key, mark, folder, wait, signal } = place
@@ -58,17 +77,6 @@ export async function fencedWrite(
     signal?.throwIfAborted()
     throw fileFailure(error, place.path)
   }
-}
-
-/**
- * Refuses all older holders from now on, without writing the file. Read the file after this: no older holder will replace
- * what you read.
- * @throws LeaseError as `fencedWrite`
- */
-export async function fencedTouch(path: string, lease: Holder, options: FileFenceOptions = {}): Promise<void> {
-  const place = placeOf(path, lease, options)
-  using marks = new MarksFile(place.marks, options)
-  await raise(marks, place)
 }
 
 async function raise(marks: MarksFile, place: Place): Promise<void> {

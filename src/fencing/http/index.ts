@@ -1,4 +1,4 @@
-export type { FenceOptions } from '../fence.ts'
+export type { FenceCallOptions, FenceOptions } from '../fence.ts'
 export type { Holder, Mark, Marks, Shown } from '../mark.ts'
 export { type Checked, type CheckOptions, checkFence, fenceOf } from './check.ts'
 export { fenceHeaders, type RequestFence, type RequestHeaders } from './headers.ts'
@@ -15,4 +15,4 @@ export {
   type ServerResponse,
 } from './middleware.ts'
 export { type AnsweredResponse, type FenceAnswer, type FenceProblem, staleAnswer, throwIfStale } from './problem.ts'
-export { inTurn, type TurnOptions } from './turn.ts'
+export { inTurn } from './turn.ts'

@@ -1,14 +1,7 @@
-import { checkKeys } from '../../contract/check.ts'
-import { abortable } from '../fence.ts'
+import { type WorkArguments, workOf } from '../../core/work.ts'
+import { abortable, type FenceCallOptions, signalOf } from '../fence.ts'
 import type { Marks } from '../mark.ts'
 import type { RequestFence } from './headers.ts'
-
-export interface TurnOptions {
-  /** Ends the wait for earlier calls. */
-  readonly signal?: AbortSignal | undefined
-}
-
-const turnKeys = new Set(['signal'])
 
 /** For each resource, resolves when its last call so far has ended. */
 const turns = new WeakMap<Marks, Map<string, Promise<void>>>()
@@ -20,14 +13,20 @@ const turns = new WeakMap<Marks, Map<string, Promise<void>>>()
  *
  * Not promised: protection from other processes that write to the same data.
  */
-export async function inTurn<T>(
-  marks: Marks,
+export function inTurn<T>(fence: RequestFence, marks: Marks, work: () => PromiseLike<T>): Promise<T>
+export function inTurn<T>(
   fence: RequestFence,
-  work: () => T | PromiseLike<T>,
-  options: TurnOptions = {},
+  marks: Marks,
+  options: FenceCallOptions | undefined,
+  work: () => PromiseLike<T>,
+): Promise<T>
+export async function inTurn<T>(
+  fence: RequestFence,
+  marks: Marks,
+  ...args: WorkArguments<FenceCallOptions, void, T>
 ): Promise<T> {
-  checkKeys(options, turnKeys, 'inTurn')
-  const { signal } = options
+  const { options, work } = workOf('inTurn(fence, marks', args)
+  const signal = signalOf(options, 'inTurn')
   const ends = turns.get(marks) ?? new Map<string, Promise<void>>()
   turns.set(marks, ends)
   const before = ends.get(fence.name)

@@ -56,7 +56,7 @@ export class Connector {
   ): Promise<Result> {
     if (busy.has(this.#client))
       throw invalid(
-        'this connection is in a transaction of a fence: use fence.check(connection, lease) there, or a pool',
+        'this connection is in a transaction of a fence: use fence.check(lease, connection) there, or a pool',
       )
     if (!this.#promised.getConnection) busy.add(this.#client)
     try {

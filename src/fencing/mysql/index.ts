@@ -1,23 +1,26 @@
-import { checkKeys, checkSignal, invalid } from '../../contract/check.ts'
+import { invalid } from '../../contract/check.ts'
+import type { WorkArguments } from '../../core/work.ts'
 import type { MysqlClient } from '../../stores/mysql/connection.ts'
 import { tableOf } from '../../stores/mysql/schema.ts'
 import {
   abortable,
   assertNotEnded,
   checkFence,
+  type FenceCallOptions,
   type FenceOptions,
   presentedByAll,
+  signalOf,
   type TransactionFence,
-  type TransactionOptions,
+  transactionArguments,
 } from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
 import { type AnyTransaction, connectionOf, IN_TRANSACTION, promised, type TransactionOf } from './client.ts'
 import { Connector } from './connector.ts'
 import { MysqlMarks } from './marks.ts'
-import { marksSql, raiseSql } from './sql.ts'
+import { MARKS, marksSql, raiseSql } from './sql.ts'
 
 export type { MysqlClient } from '../../stores/mysql/connection.ts'
-export type { FenceOptions, KeptMarks, MarkRecord, TransactionFence, TransactionOptions } from '../fence.ts'
+export type { FenceCallOptions, FenceOptions, KeptMarks, MarkRecord, TransactionFence } from '../fence.ts'
 export type { Holder, Holders, Mark, Marks, Shown } from '../mark.ts'
 export type { AnyTransaction, TransactionOf } from './client.ts'
 
@@ -48,19 +51,16 @@ export function mysqlFence<Of extends MysqlClient>(
   options: MysqlFenceOptions = {},
 ): MysqlFence<TransactionOf<Of>> {
   checkFence(options, ['table'], 'mysqlFence')
-  const table = tableOf({ table: options.table ?? 'holdfast_fence' })
+  const table = tableOf({ table: options.table ?? MARKS })
   const own = promised(client)
   const marks = new MysqlMarks(own, table)
   const connector = new Connector(client, own, marks)
 
   async function transaction<Result>(
     lease: Holder | Holders,
-    work: (transaction: TransactionOf<Of>) => Promise<Result> | Result,
-    { signal, ...rest }: TransactionOptions = {},
+    ...args: WorkArguments<FenceCallOptions, TransactionOf<Of>, Result>
   ): Promise<Result> {
-    checkKeys(rest, new Set(['signal']), 'transaction')
-    checkSignal(signal)
-    if (typeof work !== 'function') throw invalid('a transaction needs a function that does its work')
+    const { signal, work } = transactionArguments(args)
     const presented = presentedByAll(lease, options)
     signal?.throwIfAborted()
     let isOpen = false
@@ -77,14 +77,14 @@ export function mysqlFence<Of extends MysqlClient>(
 
   return {
     transaction,
-    async check(opened, lease) {
+    async check(lease, opened) {
       const { serverStatus } = await marks.show(connectionOf(opened), presentedByAll(lease, options))
       if (!(serverStatus & IN_TRANSACTION))
         throw invalid('this connection is in no transaction, so the fence guards nothing: begin one first')
     },
     statements: lease => raiseSql(table, presentedByAll(lease, options)),
-    async touch(lease, signal) {
-      await marks.touch(presentedByAll(lease, options), signal)
+    async touch(lease, call) {
+      await marks.touch(presentedByAll(lease, options), signalOf(call, 'touch'))
     },
     marks,
     install: () => marks.install(),
@@ -92,6 +92,6 @@ export function mysqlFence<Of extends MysqlClient>(
 }
 
 /** The SQL that creates the table of marks. Throws `INVALID_ARGUMENT`. */
-export function mysqlFenceSql({ table = 'holdfast_fence' }: Pick<MysqlFenceOptions, 'table'> = {}): string {
+export function fenceSql({ table = MARKS }: Pick<MysqlFenceOptions, 'table'> = {}): string {
   return `${marksSql(tableOf({ table }))};\n`
 }

@@ -1,5 +1,5 @@
 import { checkText, invalid } from '../../contract/check.ts'
-import { LeaseError } from '../../contract/errors.ts'
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import { request } from '../../contract/request.ts'
 import { LONGEST_REQUEST, systemClock } from '../../contract/time.ts'
 import { numberOf, failure as storeFailure } from '../../stores/mysql/failure.ts'
@@ -142,13 +142,13 @@ export class MysqlMarks implements KeptMarks {
 
   /** The error that a caller sees. `sent`: may the statement have been carried out? */
   failure(error: unknown, sent: boolean): LeaseError {
-    const says = (code: 'INVALID_ARGUMENT' | 'STORE_UNAVAILABLE', text: string): LeaseError =>
+    const says = (code: LeaseErrorCode, text: string): LeaseError =>
       new LeaseError(code, `${text} (${(error as Error).message})`, { cause: storeFailure(error, sent).cause })
     switch (LeaseError.is(error) ? 0 : numberOf(error)) {
       case 1146:
         return says(
-          'INVALID_ARGUMENT',
-          `the table ${this.#table} is missing: carry out what holdfast fence sql prints, or fence.install()`,
+          'NOT_MIGRATED',
+          `the table ${this.#table} is missing: run holdfast migrate --fence or what holdfast fence sql prints, or call fence.install()`,
         )
       case 1142:
         return says(

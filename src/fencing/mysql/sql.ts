@@ -3,6 +3,9 @@ import type { Presented } from '../fence.ts'
 import type { Mark } from '../mark.ts'
 import { comparedKeysOf, isAlone, isReader, keysOf, NAME } from '../rule.ts'
 
+/** The default table of marks. */
+export const MARKS = 'holdfast_fence'
+
 /** The number of the error that refuses a token: an integer out of range. */
 export const STALE = 1690
 

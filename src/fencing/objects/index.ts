@@ -1,8 +1,8 @@
+export type { FenceCallOptions } from '../fence.ts'
 export type { Holder, Mark } from '../mark.ts'
 export { type HttpObjectsOptions, httpObjects, type ObjectRequest, type ObjectResponse } from './http.ts'
 export {
   type FencedObject,
-  type ObjectCallOptions,
   type ObjectFence,
   type ObjectFenceOptions,
   type ObjectMarks,

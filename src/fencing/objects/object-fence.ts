@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
-import { checkKeys, checkSignal, invalid, show } from '../../contract/check.ts'
+import { checkKeys, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
-import { assertNotEnded, markOfLease } from '../fence.ts'
+import { assertNotEnded, type FenceCallOptions, markOfLease, signalOf } from '../fence.ts'
 import { compareMarks, type Holder, type Mark, staleToken } from '../mark.ts'
 import { type Envelope, seal, unseal } from './envelope.ts'
 import { type Objects, withoutSecrets } from './objects.ts'
@@ -12,11 +12,6 @@ export interface ObjectFenceOptions {
   readonly epoch?: number | undefined
   /** How often to try a write while others change the object. Each attempt takes two requests. @default 15 */
   readonly attempts?: number | undefined
-}
-
-export interface ObjectCallOptions {
-  /** Ends the attempts. */
-  readonly signal?: AbortSignal | undefined
 }
 
 /** An object as `get` returns it. */
@@ -34,15 +29,15 @@ export interface ObjectFence {
    *   lease has ended in this process; OUTCOME_UNKNOWN if a write got no answer, and the next attempt did
    *   not succeed: put it again; STORE_UNAVAILABLE; INVALID_ARGUMENT
    */
-  put(key: string, body: string | Uint8Array, lease: Holder, options?: ObjectCallOptions): Promise<void>
+  put(lease: Holder, key: string, body: string | Uint8Array, options?: FenceCallOptions): Promise<void>
   /**
    * Refuses all older holders from now on. Read the object after this: no older holder will replace what you read. It
    * writes the same body with the new mark.
    * @throws LeaseError as `put`
    */
-  touch(key: string, lease: Holder, options?: ObjectCallOptions): Promise<void>
+  touch(lease: Holder, key: string, options?: FenceCallOptions): Promise<void>
   /** The object without its mark. `undefined` if there is none. An object that was never fenced is returned as it is. */
-  get(key: string, options?: ObjectCallOptions): Promise<FencedObject | undefined>
+  get(key: string, options?: FenceCallOptions): Promise<FencedObject | undefined>
   /** The marks of the objects. */
   readonly marks: ObjectMarks
 }
@@ -50,14 +45,14 @@ export interface ObjectFence {
 /** The marks of objects. Each is stored in its object: deleting the object deletes the mark. */
 export interface ObjectMarks {
   /** The mark of one object, also if the object was touched but not yet written. `undefined` if it has none. */
-  get(key: string, options?: ObjectCallOptions): Promise<Mark | undefined>
+  get(key: string, options?: FenceCallOptions): Promise<Mark | undefined>
   /**
    * Begins the next epoch of an object and resolves to its number. `undefined`: the object has no mark. The body does not
    * change. From then on every fence with a lower `epoch` is refused. Before you call it, make sure that no earlier holder
    * is still running.
    * @throws LeaseError as `put`. After OUTCOME_UNKNOWN read the mark, because each call begins another epoch.
    */
-  advance(key: string, options?: ObjectCallOptions): Promise<number | undefined>
+  advance(key: string, options?: FenceCallOptions): Promise<number | undefined>
 }
 
 /** Apache may mark an ETag as weak for a second after the write. Six pauses take longer than that. */
@@ -117,7 +112,7 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
   }
 
   /** `body`: `undefined` keeps the current body. */
-  async function fenced(key: string, lease: Holder, body: Uint8Array | undefined, signal?: AbortSignal): Promise<void> {
+  async function fenced(lease: Holder, key: string, body: Uint8Array | undefined, signal?: AbortSignal): Promise<void> {
     const mark = markOfLease(lease, { epoch, resource: 'an object' }, 'an object')
     const change = (there: Envelope | undefined): Uint8Array | undefined => {
       const order = there?.mark ? compareMarks(mark, there.mark) : 1
@@ -141,26 +136,25 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
   async function look(key: string, signal?: AbortSignal): Promise<(Envelope & { readonly tag: string }) | undefined> {
     if (typeof key !== 'string' || key === '')
       throw invalid(`the key of an object must be a string that is not empty, not ${show(key)}`)
-    checkSignal(signal)
     signal?.throwIfAborted()
     const there = await objects.read(key, signal)
     return there && { ...unseal(there.body), tag: there.tag }
   }
 
   return {
-    async put(key, body, lease, { signal } = {}) {
+    async put(lease, key, body, call) {
       const bytes = typeof body === 'string' ? Buffer.from(body) : body
       if (!(bytes instanceof Uint8Array)) throw invalid(`the body must be text or a Uint8Array, not ${show(body)}`)
-      await fenced(key, lease, bytes, signal)
+      await fenced(lease, key, bytes, signalOf(call, 'put'))
     },
-    touch: (key, lease, { signal } = {}) => fenced(key, lease, undefined, signal),
-    async get(key, { signal } = {}) {
-      const there = await look(key, signal)
+    touch: async (lease, key, call) => fenced(lease, key, undefined, signalOf(call, 'touch')),
+    async get(key, call) {
+      const there = await look(key, signalOf(call, 'get'))
       return there?.body && { body: there.body, mark: there.mark }
     },
     marks: {
-      get: async (key, { signal } = {}) => (await look(key, signal))?.mark,
-      advance: (key, { signal } = {}) => advance(key, signal),
+      get: async (key, call) => (await look(key, signalOf(call, 'get')))?.mark,
+      advance: async (key, call) => advance(key, signalOf(call, 'advance')),
     },
   }
 }

@@ -87,12 +87,12 @@ function single(client: Client): Connector {
   const claim = (): void => {
     if (busy.has(client))
       throw invalid(
-        'this client is already in a transaction of a fence: use fence.check(client, lease) in it, or a Pool',
+        'this client is already in a transaction of a fence: use fence.check(lease, client) in it, or a Pool',
       )
     // The fence would commit it, or a later rollback would lower the mark.
     if (['T', 'E'].includes(client.getTransactionStatus?.() ?? ''))
       throw invalid(
-        'this client is already in a transaction of yours: use fence.check(client, lease) in it, or end it first, or pass a Pool',
+        'this client is already in a transaction of yours: use fence.check(lease, client) in it, or end it first, or pass a Pool',
       )
   }
   return {

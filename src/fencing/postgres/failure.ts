@@ -1,4 +1,4 @@
-import { LeaseError } from '../../contract/errors.ts'
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import { stateOf, failure as storeFailure } from '../../stores/postgres/failure.ts'
 import { type Mark, staleToken } from '../mark.ts'
 import { OVER, STALE } from './sql.ts'
@@ -22,7 +22,9 @@ export function refusalOf(error: unknown): LeaseError | undefined {
   return new LeaseError(
     'LEASE_LOST',
     `the lease ${JSON.stringify(resource)} expired or was released, or is not in this database: stop`,
-    { leaseName: resource },
+    {
+      lease: resource,
+    },
   )
 }
 
@@ -55,12 +57,12 @@ export function failure(error: unknown, marks: string, sent: boolean): LeaseErro
   const refusal = refusalOf(error)
   if (refusal) return refusal
   const state = stateOf(error)
-  const says = (code: 'INVALID_ARGUMENT' | 'STORE_UNAVAILABLE', text: string): LeaseError =>
+  const says = (code: LeaseErrorCode, text: string): LeaseError =>
     new LeaseError(code, `${text} (${(error as Error).message})`, { cause: storeFailure(error, sent).cause })
   if (state === '42P01' || state === '42883' || state === '3F000' || state === '42703')
     return says(
-      'INVALID_ARGUMENT',
-      `the table ${marks} or its function is missing: run the SQL that holdfast fence sql prints, or call fence.install()`,
+      'NOT_MIGRATED',
+      `the table ${marks} or its function is missing: run holdfast migrate --fence or the SQL that holdfast fence sql prints, or call fence.install()`,
     )
   if (state === '42501')
     return says(

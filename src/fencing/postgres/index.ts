@@ -1,5 +1,6 @@
-import { checkDuration, checkKeys, checkSignal, checkStoredName, invalid, show } from '../../contract/check.ts'
+import { checkDuration, checkStoredName, invalid, show } from '../../contract/check.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
+import type { WorkArguments } from '../../core/work.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { serialized } from '../../stores/postgres/migrate.ts'
 import type { Tables } from '../../stores/postgres/names.ts'
@@ -7,10 +8,12 @@ import {
   abortable,
   assertNotEnded,
   checkFence,
+  type FenceCallOptions,
   type FenceOptions,
   presentedByAll,
+  signalOf,
   type TransactionFence,
-  type TransactionOptions,
+  transactionArguments,
 } from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
 import { type AnyTransaction, ask, connectorOf, type TransactionOf } from './client.ts'
@@ -21,7 +24,7 @@ import { marksSql, type RowFence, raiseSql, rowSql } from './sql.ts'
 
 export type { PgClient, PgPool, PostgresClient, PostgresJs } from '../../stores/postgres/client.ts'
 export type { Tables } from '../../stores/postgres/names.ts'
-export type { FenceOptions, KeptMarks, MarkRecord, TransactionFence, TransactionOptions } from '../fence.ts'
+export type { FenceCallOptions, FenceOptions, KeptMarks, MarkRecord, TransactionFence } from '../fence.ts'
 export type { Holder, Holders, Mark, Marks, Shown } from '../mark.ts'
 export type { AnyTransaction, TransactionOf } from './client.ts'
 export type { RowFence } from './sql.ts'
@@ -77,12 +80,9 @@ export function postgresFence<Client extends PostgresClient>(
 
   async function transaction<Result>(
     lease: Holder | Holders,
-    work: (transaction: TransactionOf<Client>) => Promise<Result> | Result,
-    { signal, ...rest }: TransactionOptions = {},
+    ...args: WorkArguments<FenceCallOptions, TransactionOf<Client>, Result>
   ): Promise<Result> {
-    checkKeys(rest, new Set(['signal']), 'transaction')
-    checkSignal(signal)
-    if (typeof work !== 'function') throw invalid('fence.transaction(lease, work) needs work, a function')
+    const { signal, work } = transactionArguments(args)
     const first = limit + statement(lease)
     signal?.throwIfAborted()
     let phase: 'opening' | 'work' | 'commit' = 'opening'
@@ -120,7 +120,7 @@ export function postgresFence<Client extends PostgresClient>(
 
   return {
     transaction,
-    async check(opened, lease) {
+    async check(lease, opened) {
       try {
         await ask(opened, statement(lease))
       } catch (error) {
@@ -128,8 +128,8 @@ export function postgresFence<Client extends PostgresClient>(
       }
     },
     statement,
-    async touch(lease, signal) {
-      await marks.show(statement(lease), signal)
+    async touch(lease, call) {
+      await marks.show(statement(lease), signalOf(call, 'touch'))
     },
     marks,
     async install() {

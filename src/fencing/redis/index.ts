@@ -1,8 +1,15 @@
-import { checkDuration, checkKeys, invalid, show } from '../../contract/check.ts'
+import { checkDuration, checkKeys, checkSignal, invalid, show } from '../../contract/check.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { driverOf } from '../../stores/redis/driver.ts'
 import { checkPrefix } from '../../stores/shared/options.ts'
-import { checkFence, type FenceOptions, type KeptMarks, presentedByAll } from '../fence.ts'
+import {
+  checkFence,
+  type FenceCallOptions,
+  type FenceOptions,
+  type KeptMarks,
+  presentedByAll,
+  signalOf,
+} from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
 import { Connection } from './connection.ts'
 import { MarkKeys } from './keys.ts'
@@ -10,7 +17,7 @@ import { RedisMarks } from './marks.ts'
 import { guarded, raise, type Script, set } from './script.ts'
 
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from '../../stores/redis/client.ts'
-export type { FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
+export type { FenceCallOptions, FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
 export type { Holder, Holders, Mark, Marks, Shown } from '../mark.ts'
 
 export interface RedisFenceOptions extends FenceOptions {
@@ -18,22 +25,19 @@ export interface RedisFenceOptions extends FenceOptions {
   readonly prefix?: string | undefined
 }
 
-export interface FencedSetOptions {
+export interface FenceSetOptions extends FenceCallOptions {
   /** How long Redis keeps the value, in milliseconds. @default for ever */
   readonly ttl?: number | undefined
-  /** Ends the wait for the answer. */
-  readonly signal?: AbortSignal | undefined
 }
 
 /** A script to run behind the fence. */
-export interface FencedScript {
+export interface FenceScript {
   /** In Lua. `KEYS` and `ARGV` are `keys` and `args`. If it fails halfway, Redis keeps the changes made until then. */
   readonly script: string
   /** One key or more. Several keys must share a hash tag, as in `{invoices}:1` and `{invoices}:2`. */
   readonly keys: readonly string[]
   /** @default [] */
   readonly args?: readonly string[] | undefined
-  readonly signal?: AbortSignal | undefined
 }
 
 /**
@@ -48,19 +52,21 @@ export interface FencedScript {
  */
 export interface RedisFence extends AsyncDisposable {
   /** Checks the token and sets the key, atomically and in one round trip. */
-  fencedSet(lease: Holder | Holders, key: string, value: string, options?: FencedSetOptions): Promise<void>
+  set(lease: Holder | Holders, key: string, value: string, options?: FenceSetOptions): Promise<void>
   /**
    * Checks the token and runs a script, atomically and in one round trip. Resolves to what the script returns. Rejects
    * `INVALID_ARGUMENT` with the text of Redis if the script fails.
    */
-  fencedEval(lease: Holder | Holders, script: FencedScript): Promise<unknown>
+  eval(lease: Holder | Holders, script: FenceScript, options?: FenceCallOptions): Promise<unknown>
   /** Refuses every older holder from now on, for the hash tag of this key. Does not write the key. */
-  touch(lease: Holder | Holders, key: string, signal?: AbortSignal): Promise<void>
+  touch(lease: Holder | Holders, key: string, options?: FenceCallOptions): Promise<void>
   /** All marks under the prefix. Other fences can keep theirs here. */
   readonly marks: KeptMarks
   /** Closes the fence's own connection. */
   close(): Promise<void>
 }
+
+const setKeys = new Set(['ttl', 'signal'])
 
 /**
  * A fence for the keys of Redis 5 or later, or of Valkey: a single node, Sentinel or Cluster. `client` is one of yours:
@@ -92,19 +98,21 @@ export function redisFence(client: RedisClient, options: RedisFenceOptions = {})
   }
 
   return {
-    async fencedSet(lease, key, value, { ttl, signal, ...rest } = {}) {
-      checkKeys(rest, new Set(['ttl', 'signal']), 'fencedSet')
+    async set(lease, key, value, call = {}) {
+      checkKeys(call, setKeys, 'set')
+      const { ttl, signal } = call
+      checkSignal(signal)
       if (ttl !== undefined) checkDuration(ttl, 'ttl')
       await carryOut(set, lease, [key], [value, ...(ttl === undefined ? [] : ['PX', String(ttl)])], signal)
     },
-    async fencedEval(lease, { script, keys, args = [], signal, ...rest }) {
-      checkKeys(rest, new Set(['script', 'keys', 'args', 'signal']), 'fencedEval')
+    async eval(lease, { script, keys, args = [], ...rest }, call) {
+      checkKeys(rest, new Set(['script', 'keys', 'args']), 'a script')
       if (typeof script !== 'string') throw invalid(`script must be Lua in a string, not ${show(script)}`)
       if (script.startsWith('#!')) throw invalid('a script that begins with #! cannot be fenced: remove that line')
-      return carryOut(guarded(script), lease, keys, args, signal)
+      return carryOut(guarded(script), lease, keys, args, signalOf(call, 'eval'))
     },
-    async touch(lease, key, signal) {
-      await carryOut(raise, lease, [key], [], signal)
+    async touch(lease, key, call) {
+      await carryOut(raise, lease, [key], [], signalOf(call, 'touch'))
     },
     marks,
     async close() {

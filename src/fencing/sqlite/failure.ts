@@ -1,4 +1,4 @@
-import { LeaseError } from '../../contract/errors.ts'
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 
 /** node:sqlite reports the number of SQLite's result code, better-sqlite3 its name. */
 function isCode(error: unknown, number: number, name: string): boolean {
@@ -15,10 +15,10 @@ export function isBusy(error: unknown): boolean {
 export function failure(error: unknown, table: string): unknown {
   if (LeaseError.is(error) || !(error instanceof Error)) return error
   const { message } = error
-  const says = (code: 'INVALID_ARGUMENT' | 'STORE_UNAVAILABLE', text: string): LeaseError =>
+  const says = (code: LeaseErrorCode, text: string): LeaseError =>
     new LeaseError(code, `${text} (${message})`, { cause: error })
   if (/no such table|no such column|has no column/.test(message))
-    return says('INVALID_ARGUMENT', `the table ${table} is missing, or not a table of marks: call fence.install()`)
+    return says('NOT_MIGRATED', `the table ${table} is missing, or not a table of marks: call fence.install()`)
   if (/within a transaction/.test(message))
     return says('INVALID_ARGUMENT', 'the database is already in a transaction: use fence.check(lease) in it')
   if (isBusy(error)) {

@@ -69,7 +69,7 @@ const PAUSE = 2
 /**
  * A fence for the tables of an SQLite database. `database` is the connection that writes to them: a `DatabaseSync` of
  * node:sqlite, or a `Database` of better-sqlite3. It is neither configured nor closed. The fence needs a table of its own:
- * call `fence.install()`, or run the SQL of `sqliteFenceSql()`. Throws `INVALID_ARGUMENT`.
+ * call `fence.install()`, or run the SQL of `fenceSql()`. Throws `INVALID_ARGUMENT`.
  */
 export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOptions = {}): SqliteFence {
   checkFence(options, ['table'], 'sqliteFence')
@@ -124,12 +124,12 @@ export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOption
       else inTransaction(() => raiseAll(presented))
     },
     marks,
-    install: () => void marks.translated(() => database.exec(sqliteFenceSql(options))),
+    install: () => void marks.translated(() => database.exec(fenceSql(options))),
   }
 }
 
 /** The SQL of `install`, for your own migrations. */
-export function sqliteFenceSql({ table }: Pick<SqliteFenceOptions, 'table'> = {}): string {
+export function fenceSql({ table }: Pick<SqliteFenceOptions, 'table'> = {}): string {
   return `create table if not exists ${tableOf(table)} (
   resource text not null,
   slot text not null default '',

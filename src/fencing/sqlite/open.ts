@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { invalid } from '../../contract/check.ts'
 import { loadDriver } from '../../stores/sqlite/driver.ts'
 import { type FenceSqlOptions, type OpenMarks, openMarksOf } from '../open.ts'
-import { sqliteFence, sqliteFenceSql } from './index.ts'
+import { sqliteFence, fenceSql as tableSql } from './index.ts'
 
 /** The marks in the database that `sqlite:PATH` names. */
 export function openMarks(url: string): OpenMarks {
@@ -16,5 +16,5 @@ export function openMarks(url: string): OpenMarks {
 /** The SQL for the table of marks. */
 export function fenceSql(_url: string, { row, leases }: FenceSqlOptions): string {
   if (row ?? leases) throw invalid('SQLite has neither row triggers nor a check of leases: both need PostgreSQL')
-  return sqliteFenceSql()
+  return tableSql()
 }

@@ -20,8 +20,8 @@ test('in a Redis Cluster the mark is in the slot of the keys', async () => {
   )
   const fence = redisFence(client)
   for (const key of ['a', 'b', 'c', 'd', '{tag}:1']) {
-    await fence.fencedSet(holder('spread', 7), key, 'kept')
-    await expect(fence.fencedSet(holder('spread', 6), key, 'lost')).rejects.toEqual(stale(6n, 7n))
+    await fence.set(holder('spread', 7), key, 'kept')
+    await expect(fence.set(holder('spread', 6), key, 'lost')).rejects.toEqual(stale(6n, 7n))
   }
   await fence.marks.raise('elsewhere', { epoch: 0, token: 1n })
   const parts = (await fence.marks.list()).map(({ part }) => part)
@@ -43,11 +43,11 @@ test('a user of Redis with the documented permissions can fence, list and prune'
   const as = (username: string): Redis =>
     new Redis({ port: server.port, username, password: 'secret', lazyConnect: true })
   await using writer = redisFence(as('writer'))
-  await writer.fencedSet(holder('app', 7), 'app:1', 'kept')
-  await writer.fencedSet(holder('app', 7), 'app:1', 'kept')
-  await expect(writer.fencedSet(holder('app', 6), 'app:1', 'lost')).rejects.toEqual(stale(6n, 7n))
+  await writer.set(holder('app', 7), 'app:1', 'kept')
+  await writer.set(holder('app', 7), 'app:1', 'kept')
+  await expect(writer.set(holder('app', 6), 'app:1', 'lost')).rejects.toEqual(stale(6n, 7n))
   await writer.marks.raise('api', { epoch: 0, token: 1n })
-  await expect(writer.fencedSet(holder('app', 7), 'other', 'x')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  await expect(writer.set(holder('app', 7), 'other', 'x')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   await using keeper = redisFence(as('keeper'))
   expect(await keeper.marks.list()).toHaveLength(2)
   expect(await keeper.marks.advance('app')).toBe(1)
@@ -86,10 +86,10 @@ test('a user of PostgreSQL with the documented permissions can fence and prune',
     grant select, insert, update on holdfast.fence to writer; grant select, update on holdfast.lease to writer`)
   const pool = new Pool({ connectionString: server.url('writer') })
   const fence = postgresFence(pool)
-  await fence.transaction(holder('app', 7), () => {})
-  await fence.transaction(holder('app', 8), () => {})
-  await fence.transaction(holder('app', 8), () => {})
-  await expect(fence.transaction(holder('app', 7), () => {})).rejects.toEqual(stale(7n, 8n))
+  await fence.transaction(holder('app', 7), async () => {})
+  await fence.transaction(holder('app', 8), async () => {})
+  await fence.transaction(holder('app', 8), async () => {})
+  await expect(fence.transaction(holder('app', 7), async () => {})).rejects.toEqual(stale(7n, 8n))
   expect(await fence.marks.advance('app')).toBe(1)
   await expect(fence.marks.prune(0)).rejects.toMatchObject({
     code: 'INVALID_ARGUMENT',

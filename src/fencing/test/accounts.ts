@@ -86,7 +86,7 @@ export const accounts: Readonly<Record<string, (place: string) => Account>> = {
       create: () => client.set('account', '0'),
       read: async () => Number(await client.get('account')),
       write: async (balance, lease) => {
-        if (lease) return fence.fencedSet(lease, 'account', String(balance))
+        if (lease) return fence.set(lease, 'account', String(balance))
         return client.set('account', String(balance))
       },
       async close() {

@@ -93,7 +93,7 @@ export const banks: Readonly<Record<string, () => Promise<Bank>>> = {
     const fence = testFence({ transaction: list })
     return {
       add: (holders, during) =>
-        fence.transaction(holders, own => {
+        fence.transaction(holders, async own => {
           during?.()
           own.push(1)
         }),
@@ -116,7 +116,7 @@ export const banks: Readonly<Record<string, () => Promise<Bank>>> = {
     const fence = stack.use(redisFence(client))
     const script = "return redis.call('rpush', KEYS[1], ARGV[1])"
     return {
-      add: holders => fence.fencedEval(holders, { script, keys: ['{bank}:entries'], args: ['1'] }),
+      add: holders => fence.eval(holders, { script, keys: ['{bank}:entries'], args: ['1'] }),
       touch: holders => fence.touch(holders, '{bank}:entries'),
       with: options => {
         const other = stack.use(redisFence(client, options))

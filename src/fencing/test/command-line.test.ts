@@ -9,7 +9,7 @@ import { type PostgresServer, startPostgres } from '../../../lab/servers/postgre
 import { startRedis } from '../../../lab/servers/redis.ts'
 import { failureOf } from '../../../test/support.ts'
 import { folder, holdfast } from '../../cli/test/holdfast.ts'
-import { fencedTouch, fileMarks } from '../files/index.ts'
+import { fileFence, fileMarks } from '../files/index.ts'
 import { postgresFence } from '../postgres/index.ts'
 import { redisFence } from '../redis/index.ts'
 import { sqliteFence } from '../sqlite/index.ts'
@@ -69,7 +69,7 @@ describe('the marks', () => {
     },
     async files() {
       const exports = newFolder('exports of today')
-      await fencedTouch(join(exports, 'first.csv'), holder('a', 1))
+      await fileFence().touch(holder('a', 1), join(exports, 'first.csv'))
       return { url: pathToFileURL(exports).href, marks: fileMarks(exports), async close() {} }
     },
     async redis() {

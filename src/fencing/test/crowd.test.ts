@@ -126,7 +126,7 @@ testCrowds({
         await sleep(pause)
         const script = "return redis.call('rpush', KEYS[1], ARGV[1])"
         const holder = { name: resource, token: mark.token }
-        await fences[mark.epoch]?.fencedEval(holder, { script, keys: [resource], args: [write(mark)] })
+        await fences[mark.epoch]?.eval(holder, { script, keys: [resource], args: [write(mark)] })
       },
       async naive(resource, mark, pause) {
         await sleep(pause)

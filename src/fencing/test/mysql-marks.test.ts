@@ -2,7 +2,7 @@ import { createConnection, createPool, type Pool } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type MariaDbServer, startMariaDb } from '../../../lab/servers/mariadb.ts'
 import { failureOf } from '../../../test/support.ts'
-import { openMarks } from '../../index.ts'
+import { openMarks } from '../../marks.ts'
 import { mysqlFence } from '../mysql/index.ts'
 import { holder, stale } from './support.ts'
 
@@ -30,7 +30,7 @@ test.each([{ autocommit: 0 }, { completion_type: 'CHAIN' }, { autocommit: 0, com
     await fence.touch(holder('kept', 6))
     await expect(fence.touch(holder('kept', 5))).rejects.toEqual(stale(5n, 6n))
     expect(await fence.marks.list()).toMatchObject([{ token: 6n }])
-    for (const end of ['done', 'again']) expect(await fence.transaction(holder('kept', 7), () => end)).toBe(end)
+    for (const end of ['done', 'again']) expect(await fence.transaction(holder('kept', 7), async () => end)).toBe(end)
     expect(await fence.marks.advance('kept')).toBe(1)
     await without.end()
     const other = createPool({ uri: loose.url() })
@@ -61,11 +61,11 @@ test('a transaction that a deadlock or an old snapshot ended is to be repeated, 
   })
   const repeat = { code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/repeat/) }
   for (const connection of [one, two]) await connection.beginTransaction()
-  await fence.check(one, holder('first', 5))
-  await fence.check(two, holder('second', 5))
+  await fence.check(holder('first', 5), one)
+  await fence.check(holder('second', 5), two)
   const outcomes = await Promise.allSettled([
-    fence.check(one, holder('second', 5)),
-    fence.check(two, holder('first', 5)),
+    fence.check(holder('second', 5), one),
+    fence.check(holder('first', 5), two),
   ])
   expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: repeat })
   for (const connection of [one, two]) await connection.rollback()
@@ -73,7 +73,7 @@ test('a transaction that a deadlock or an old snapshot ended is to be repeated, 
   await one.beginTransaction()
   await one.query('select * from holdfast_fence')
   await fence.touch(holder('first', 6))
-  expect(await failureOf(fence.check(one, holder('first', 6)))).toMatchObject(repeat)
+  expect(await failureOf(fence.check(holder('first', 6), one))).toMatchObject(repeat)
 })
 
 test.each([{ typeCast: () => 'x' }, { nestTables: true }, { rowsAsArray: true }])(

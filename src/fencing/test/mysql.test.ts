@@ -3,7 +3,7 @@ import { createConnection, createPool, type Pool, type RowDataPacket } from 'mys
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type MariaDbServer, startMariaDb } from '../../../lab/servers/mariadb.ts'
 import { failureOf } from '../../../test/support.ts'
-import { mysqlFence, mysqlFenceSql } from '../mysql/index.ts'
+import { fenceSql, mysqlFence } from '../mysql/index.ts'
 import { holder, stale } from './support.ts'
 
 let server: MariaDbServer
@@ -43,11 +43,11 @@ describe('a transaction', () => {
     })
     expect(result).toBe('done')
     await fence.transaction(holder('pool', 7), connection => connection.query(INSERT))
-    const never = vi.fn<() => void>()
+    const never = vi.fn(async () => {})
     await expect(fence.transaction(holder('pool', 6), never)).rejects.toEqual(stale(6n, 7n))
     expect(never).not.toHaveBeenCalled()
     await fence.transaction(holder('pool', 8), connection => connection.query(INSERT))
-    await expect(fence.transaction(holder('pool', 7), () => {})).rejects.toEqual(stale(7n, 8n))
+    await expect(fence.transaction(holder('pool', 7), async () => {})).rejects.toEqual(stale(7n, 8n))
     expect(await entries()).toBe(3)
   })
 
@@ -57,7 +57,7 @@ describe('a transaction', () => {
     await fence.transaction(holder('callbacks', 5), async connection => {
       await connection.query(INSERT)
     })
-    await expect(fence.transaction(holder('callbacks', 4), () => {})).rejects.toEqual(stale(4n, 5n))
+    await expect(fence.transaction(holder('callbacks', 4), async () => {})).rejects.toEqual(stale(4n, 5n))
     expect(await entries()).toBe(1)
     callbacks.end()
   })
@@ -67,14 +67,14 @@ describe('a transaction', () => {
     const fence = mysqlFence(connection)
     await fence.transaction(holder('single', 5), async own => {
       await own.query(INSERT)
-      expect(await failureOf(fence.transaction(holder('single', 5), () => {}))).toMatchObject({
+      expect(await failureOf(fence.transaction(holder('single', 5), async () => {}))).toMatchObject({
         code: 'INVALID_ARGUMENT',
       })
     })
-    await expect(fence.transaction(holder('single', 4), () => {})).rejects.toEqual(stale(4n, 5n))
+    await expect(fence.transaction(holder('single', 4), async () => {})).rejects.toEqual(stale(4n, 5n))
     await connection.beginTransaction()
     await connection.query(INSERT)
-    expect(await failureOf(fence.transaction(holder('single', 5), () => {}))).toMatchObject({
+    expect(await failureOf(fence.transaction(holder('single', 5), async () => {}))).toMatchObject({
       code: 'INVALID_ARGUMENT',
       message: expect.stringMatching(/fence\.check/),
     })
@@ -152,7 +152,7 @@ describe('a transaction', () => {
     expect(performance.now() - began).toBeLessThan(5_000)
     const controller = new AbortController()
     const reason = new Error('enough')
-    const aborted = failureOf(fence.transaction(holder('waits', 6), () => {}, { signal: controller.signal }))
+    const aborted = failureOf(fence.transaction(holder('waits', 6), { signal: controller.signal }, async () => {}))
     controller.abort(reason)
     expect(await aborted).toBe(reason)
     gate.resolve()
@@ -189,8 +189,8 @@ describe('a check', () => {
       await connection.query('select * from holdfast_fence') // a snapshot before the newer holder
       await (level === 'serializable' ? undefined : fence.touch(holder(name, 6)))
       const highest = level === 'serializable' ? 5n : 6n
-      await expect(fence.check(connection, holder(name, 4))).rejects.toEqual(stale(4n, highest))
-      await fence.check(connection, holder(name, highest))
+      await expect(fence.check(holder(name, 4), connection)).rejects.toEqual(stale(4n, highest))
+      await fence.check(holder(name, highest), connection)
       await connection.rollback()
     }
   })
@@ -199,10 +199,10 @@ describe('a check', () => {
     const fence = mysqlFence(pool)
     using connection = await single()
     const refused = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(/no transaction/) }
-    expect(await failureOf(fence.check(connection, holder('outside', 5)))).toMatchObject(refused)
-    expect(await failureOf(fence.check(pool, holder('outside', 5)))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    expect(await failureOf(fence.check(holder('outside', 5), connection))).toMatchObject(refused)
+    expect(await failureOf(fence.check(holder('outside', 5), pool))).toMatchObject({ code: 'INVALID_ARGUMENT' })
     await connection.query('set autocommit = 0')
-    await fence.check(connection, holder('outside', 5))
+    await fence.check(holder('outside', 5), connection)
     await connection.rollback()
   })
 
@@ -227,7 +227,7 @@ test('without its table it says what to do, and the SQL creates it', async () =>
     code: 'INVALID_ARGUMENT',
     message: expect.stringMatching(/fence\.install/),
   })
-  await pool.query(mysqlFenceSql({ table: 'other_fence' }))
+  await pool.query(fenceSql({ table: 'other_fence' }))
   await fence.touch(holder('a', 1))
 })
 
@@ -239,12 +239,12 @@ test('a server that does not respond is given up after 5 s', async () => {
   onTestFinished(() => server.resume())
   const began = performance.now()
   const outcomes = await Promise.all(
-    [fence.touch(holder('paused', 6)), fence.transaction(holder('paused', 6), () => {})].map(failureOf),
+    [fence.touch(holder('paused', 6)), fence.transaction(holder('paused', 6), async () => {})].map(failureOf),
   )
   expect(outcomes).toMatchObject([{ code: 'OUTCOME_UNKNOWN' }, { code: 'STORE_UNAVAILABLE' }])
   expect(performance.now() - began).toBeLessThan(8_000)
   server.resume()
-  await fence.transaction(holder('paused', 6), () => {})
+  await fence.transaction(holder('paused', 6), async () => {})
 })
 
 test('a connection whose rollback was answered late commits each statement by itself again', async () => {

@@ -12,10 +12,10 @@ import { startRedis } from '../../../lab/servers/redis.ts'
 import { failureOf } from '../../../test/support.ts'
 import { createLocks, type Lease, LeaseError, memory } from '../../index.ts'
 import { testLocks } from '../../testing/index.ts'
-import { fencedTouch, fencedWrite } from '../files/index.ts'
+import { fileFence } from '../files/index.ts'
 import { fenceHeaders } from '../http/index.ts'
 import { type Objects, objectFence } from '../objects/index.ts'
-import { postgresFence } from '../postgres/index.ts'
+import { type PostgresFence, postgresFence } from '../postgres/index.ts'
 import { redisFence } from '../redis/index.ts'
 import { sqliteFence } from '../sqlite/index.ts'
 
@@ -54,8 +54,8 @@ describe.each(overs)('F2: a lease that is %s', (_, end, code) => {
     await end(lease)
     expect(() => fenceHeaders(lease)).toThrow(expect.objectContaining({ code }))
     const objects = {} as Objects
-    expect(await failureOf(objectFence(objects).put('key', 'x', lease))).toMatchObject({ code })
-    expect(await failureOf(objectFence(objects).touch('key', lease))).toMatchObject({ code })
+    expect(await failureOf(objectFence(objects).put(lease, 'key', 'x'))).toMatchObject({ code })
+    expect(await failureOf(objectFence(objects).touch(lease, 'key'))).toMatchObject({ code })
   })
 
   test('between read and write of an object is refused before the write', async () => {
@@ -67,7 +67,7 @@ describe.each(overs)('F2: a lease that is %s', (_, end, code) => {
       },
       write: () => expect.unreachable(),
     }
-    expect(await failureOf(objectFence(objects).put('key', 'x', lease))).toMatchObject({ code })
+    expect(await failureOf(objectFence(objects).put(lease, 'key', 'x'))).toMatchObject({ code })
   })
 
   test('after an unanswered write of an object leaves the outcome unknown', async () => {
@@ -79,7 +79,7 @@ describe.each(overs)('F2: a lease that is %s', (_, end, code) => {
         throw new LeaseError('OUTCOME_UNKNOWN', 'no answer')
       },
     }
-    expect(await failureOf(objectFence(objects).put('key', 'x', lease))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    expect(await failureOf(objectFence(objects).put(lease, 'key', 'x'))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   })
 
   test('is refused by the fence of files, also between the first byte and the rename', async () => {
@@ -89,12 +89,12 @@ describe.each(overs)('F2: a lease that is %s', (_, end, code) => {
       yield 'half'
       await end(lease)
     }
-    expect(await failureOf(fencedWrite(path, data(), lease))).toMatchObject({ code })
-    expect(await failureOf(fencedWrite(path, 'x', lease))).toMatchObject({ code })
-    expect(await failureOf(fencedTouch(path, lease))).toMatchObject({ code })
+    expect(await failureOf(fileFence().write(lease, path, data()))).toMatchObject({ code })
+    expect(await failureOf(fileFence().write(lease, path, 'x'))).toMatchObject({ code })
+    expect(await failureOf(fileFence().touch(lease, path))).toMatchObject({ code })
     expect(existsSync(path)).toBe(false)
     const { name, token } = lease
-    await fencedWrite(path, 'x', { name, token })
+    await fileFence().write({ name, token }, path, 'x')
     expect(await readFile(path, 'utf8')).toBe('x')
   })
 })
@@ -122,7 +122,8 @@ test('F2: a lease that ends in the work of a transaction of PostgreSQL is refuse
   await client.connect()
   await postgresFence(pool).install()
   await pool.query('create table entry (id int)')
-  for (const fence of [postgresFence(pool), postgresFence(client), postgresFence(sql)]) {
+  const fences = [postgresFence(pool), postgresFence(client), postgresFence(sql)] as PostgresFence<Client>[]
+  for (const fence of fences) {
     const lease = await acquire()
     const work = async (transaction: object): Promise<void> => {
       const insert = 'insert into entry values (1)'
@@ -132,7 +133,7 @@ test('F2: a lease that ends in the work of a transaction of PostgreSQL is refuse
       await lease.release()
     }
     expect(await failureOf(fence.transaction(lease, work))).toMatchObject({ code: 'CLOSED' })
-    expect(await failureOf(fence.transaction(lease, () => {}))).toMatchObject({ code: 'CLOSED' })
+    expect(await failureOf(fence.transaction(lease, async () => {}))).toMatchObject({ code: 'CLOSED' })
     expect(await failureOf(fence.touch(lease))).toMatchObject({ code: 'CLOSED' })
     expect(() => fence.statement(lease)).toThrow(expect.objectContaining({ code: 'CLOSED' }))
   }
@@ -147,8 +148,8 @@ test('F2: a lease that is over is refused by the fence of Redis', async () => {
   await using fence = redisFence(client)
   const lease = await acquire()
   await lease.release()
-  expect(await failureOf(fence.fencedSet(lease, 'key', 'value'))).toMatchObject({ code: 'CLOSED' })
-  expect(await failureOf(fence.fencedEval(lease, { script: 'return 1', keys: ['key'] }))).toMatchObject({
+  expect(await failureOf(fence.set(lease, 'key', 'value'))).toMatchObject({ code: 'CLOSED' })
+  expect(await failureOf(fence.eval(lease, { script: 'return 1', keys: ['key'] }))).toMatchObject({
     code: 'CLOSED',
   })
   expect(await client.keys('*')).toEqual([])

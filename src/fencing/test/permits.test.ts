@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { failureOf } from '../../../test/support.ts'
 import { testLocks } from '../../testing/index.ts'
-import { fencedWrite } from '../files/index.ts'
+import { fileFence } from '../files/index.ts'
 import type { Holder } from '../mark.ts'
 import { tokensOf } from '../tokens.ts'
 import { type Bank, banks } from './banks.ts'
@@ -151,7 +151,7 @@ describe.each(Object.keys(banks))('%s', engine => {
     const locks = testLocks()
     const held = await locks.semaphore('over', { limit: 2 }).acquire({ permits: 2 })
     await locks.lose('over')
-    expect(await failureOf(bank.add(held))).toMatchObject({ code: 'LEASE_LOST', leaseName: 'over' })
+    expect(await failureOf(bank.add(held))).toMatchObject({ code: 'LEASE_LOST', lease: 'over' })
     await locks.close()
   })
 
@@ -177,7 +177,7 @@ describe.each(Object.keys(banks))('%s', engine => {
 
 test('fences with one mark refuse permits, except those of limit 1', async () => {
   const path = join(tmpdir(), `holdfast-permit-${process.pid}.txt`)
-  expect(await failureOf(fencedWrite(path, 'text', permit('x', 1, 3, 0)))).toMatchObject({
+  expect(await failureOf(fileFence().write(permit('x', 1, 3, 0), path, 'text'))).toMatchObject({
     code: 'INVALID_ARGUMENT',
     message: expect.stringMatching(/has one mark/),
   })

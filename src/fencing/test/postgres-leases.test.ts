@@ -32,7 +32,7 @@ test.each(['repeatable read', 'serializable'])(
     const client = await pool.connect()
     await client.query(`begin isolation level ${level}; select`)
     await fence.touch(holder('any', 6))
-    expect(await failureOf(fence.check(client, holder('any', 5)))).toMatchObject({
+    expect(await failureOf(fence.check(holder('any', 5), client))).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       message: expect.stringMatching(/serialize/),
     })
@@ -57,12 +57,12 @@ test('a fence that also checks leases blocks other grants until the transaction 
     expect(await locks.tryAcquire('guarded')).toBeUndefined()
     await client.query(INSERT)
   })
-  expect(await failureOf(fence.transaction(other, () => {}))).toMatchObject({
+  expect(await failureOf(fence.transaction(other, async () => {}))).toMatchObject({
     code: 'LEASE_LOST',
-    leaseName: 'guarded',
+    lease: 'guarded',
   })
   await using next = await locks.acquire('guarded', { ttl: 10_000 })
-  await expect(fence.transaction(other, () => {})).rejects.toEqual(stale(lease.token, next.token))
+  await expect(fence.transaction(other, async () => {})).rejects.toEqual(stale(lease.token, next.token))
   await fence.touch(next)
   expect(await server.query('select from entry')).toHaveLength(1)
 })
@@ -83,7 +83,7 @@ test('a fence that also checks leases keeps the slots of a permit until its tran
     expect(await locks.tryAcquire(name)).toBeUndefined()
     await client.query(INSERT)
   })
-  expect(await failureOf(fence.transaction(shown, () => {}))).toMatchObject({ code: 'LEASE_LOST', leaseName: name })
+  expect(await failureOf(fence.transaction(shown, async () => {}))).toMatchObject({ code: 'LEASE_LOST', lease: name })
   await using next = await semaphore.acquire()
   expect(next.slots).toEqual([0])
   await fence.touch(next)

@@ -39,7 +39,7 @@ async function opened(token: number): Promise<() => Promise<void>> {
 test('transactions that wait while the next holder raises the mark are refused together, without a deadlock', async () => {
   await fence.touch(holder('a', 5))
   const commit = await opened(6)
-  const older = [1, 2, 3].map(() => failureOf(fence.transaction(holder('a', 5), () => {})))
+  const older = [1, 2, 3].map(() => failureOf(fence.transaction(holder('a', 5), async () => {})))
   await until('they wait', async () => {
     return (await server.query("select 1 from pg_stat_activity where wait_event_type = 'Lock'")).length === 3
   })

@@ -39,11 +39,11 @@ describe('a transaction', () => {
     })
     expect(result).toBe('done')
     await fence.transaction(holder('pool', 7), client => client.query(INSERT))
-    const never = vi.fn<() => void>()
+    const never = vi.fn(async () => {})
     await expect(fence.transaction(holder('pool', 6), never)).rejects.toEqual(stale(6n, 7n))
     expect(never).not.toHaveBeenCalled()
     await fence.transaction(holder('pool', 8), client => client.query(INSERT))
-    await expect(fence.transaction(holder('pool', 7), () => {})).rejects.toEqual(stale(7n, 8n))
+    await expect(fence.transaction(holder('pool', 7), async () => {})).rejects.toEqual(stale(7n, 8n))
     expect(await entries()).toBe(3)
   })
 
@@ -53,12 +53,12 @@ describe('a transaction', () => {
     const fence = postgresFence(client)
     await fence.transaction(holder('client', 5), async transaction => {
       await transaction.query(INSERT)
-      expect(await failureOf(fence.transaction(holder('client', 5), () => {}))).toMatchObject({
+      expect(await failureOf(fence.transaction(holder('client', 5), async () => {}))).toMatchObject({
         code: 'INVALID_ARGUMENT',
       })
       expect(await failureOf(fence.touch(holder('client', 5)))).toMatchObject({ code: 'INVALID_ARGUMENT' })
     })
-    await expect(fence.transaction(holder('client', 4), () => {})).rejects.toEqual(stale(4n, 5n))
+    await expect(fence.transaction(holder('client', 4), async () => {})).rejects.toEqual(stale(4n, 5n))
     await fence.transaction(holder('client', 6), transaction => transaction.query(INSERT))
     expect(await entries()).toBe(2)
     await client.end()
@@ -71,12 +71,12 @@ describe('a transaction', () => {
       await transaction`insert into entry (token) values (5)`
       await transaction.savepoint(async inner => inner`insert into entry (token) values (5)`)
     })
-    await expect(fence.transaction(holder('js', 4), () => {})).rejects.toEqual(stale(4n, 5n))
+    await expect(fence.transaction(holder('js', 4), async () => {})).rejects.toEqual(stale(4n, 5n))
     await fence.touch(holder('js', 9))
     await expect(fence.touch(holder('js', 8))).rejects.toEqual(stale(8n, 9n))
-    await sql.begin(async transaction => fence.check(transaction, holder('js', 9)))
-    await expect(sql.begin(transaction => fence.check(transaction, holder('js', 8)))).rejects.toEqual(stale(8n, 9n))
-    expect(await failureOf(fence.check(sql, holder('js', 9)))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    await sql.begin(async transaction => fence.check(holder('js', 9), transaction))
+    await expect(sql.begin(transaction => fence.check(holder('js', 8), transaction))).rejects.toEqual(stale(8n, 9n))
+    expect(await failureOf(fence.check(holder('js', 9), sql))).toMatchObject({ code: 'INVALID_ARGUMENT' })
     expect(await entries()).toBe(2)
     await sql.end()
   })
@@ -168,7 +168,7 @@ describe('a holder that hangs in its transaction', () => {
     })
     await begun.promise
     const abort = new AbortController()
-    const impatient = failureOf(fence.transaction(holder('stuck', 6), () => {}, { signal: abort.signal }))
+    const impatient = failureOf(fence.transaction(holder('stuck', 6), { signal: abort.signal }, async () => {}))
     const patient = failureOf(fence.touch(holder('stuck', 6)))
     const reason = new Error('enough')
     abort.abort(reason)
@@ -203,16 +203,12 @@ test('an abort while the work runs rolls it back, with the reason', async () => 
   const fence = postgresFence(pool)
   const abort = new AbortController()
   const reason = new Error('enough')
-  const outcome = fence.transaction(
-    holder('aborted', 5),
-    async client => {
-      await client.query(INSERT)
-      abort.abort(reason)
-    },
-    { signal: abort.signal },
-  )
+  const outcome = fence.transaction(holder('aborted', 5), { signal: abort.signal }, async client => {
+    await client.query(INSERT)
+    abort.abort(reason)
+  })
   expect(await failureOf(outcome)).toBe(reason)
-  expect(await failureOf(fence.touch(holder('aborted', 5), abort.signal))).toBe(reason)
+  expect(await failureOf(fence.touch(holder('aborted', 5), { signal: abort.signal }))).toBe(reason)
   expect(await entries()).toBe(0)
 })
 
@@ -221,7 +217,7 @@ test('a check inside a transaction of your own refuses, and so does its statemen
   await fence.touch(holder('any', 5))
   const client = await pool.connect()
   for (const show of [
-    () => fence.check(client, holder('other', 4)),
+    () => fence.check(holder('other', 4), client),
     () => client.query(fence.statement(holder('other', 4))),
   ]) {
     await client.query('begin')
@@ -231,7 +227,7 @@ test('a check inside a transaction of your own refuses, and so does its statemen
     await client.query('rollback')
   }
   client.release()
-  expect(await failureOf(fence.check(pool, holder('any', 5)))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+  expect(await failureOf(fence.check(holder('any', 5), pool))).toMatchObject({ code: 'INVALID_ARGUMENT' })
 })
 
 test('marks can be listed, advanced to another epoch, and pruned', async () => {
@@ -276,13 +272,13 @@ test('a hanging server is given up, and its connection is closed', async () => {
   await fence.install()
   await own.pause()
   const [begun, touched] = await Promise.all([
-    failureOf(fence.transaction(holder('silent', 1), () => {})),
+    failureOf(fence.transaction(holder('silent', 1), async () => {})),
     failureOf(fence.touch(holder('silent', 1))),
   ])
   expect(begun).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/no answer within/) })
   expect(touched).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   own.resume()
-  await fence.transaction(holder('silent', 1), () => {})
+  await fence.transaction(holder('silent', 1), async () => {})
   await patient.end()
   await own.stop()
 })
@@ -294,7 +290,9 @@ test('a Client whose server hung is in no transaction afterwards', async () => {
   const fence = postgresFence(client)
   await fence.install()
   await own.pause()
-  expect(await failureOf(fence.transaction(holder('silent', 1), () => {}))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(await failureOf(fence.transaction(holder('silent', 1), async () => {}))).toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+  })
   own.resume()
   await client.query('create table written_later ()')
   expect(await own.query("select to_regclass('written_later') is not null as is_there")).toEqual([{ is_there: true }])
@@ -306,7 +304,7 @@ test('missing, forbidden and invalid things are refused with what to do', async 
   const missing = postgresFence(pool, { table: 'nowhere' })
   const uses: (() => Promise<unknown>)[] = [
     () => missing.touch(holder('a', 1)),
-    () => missing.transaction(holder('a', 1), () => {}),
+    () => missing.transaction(holder('a', 1), async () => {}),
     () => missing.marks.list(),
   ]
   for (const use of uses)
@@ -334,8 +332,8 @@ test('missing, forbidden and invalid things are refused with what to do', async 
   for (const [what, use] of wrong) expect(use, what).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
   const rejected: (() => Promise<unknown>)[] = [
     () => fence.transaction(holder('a', 1), 'select 1' as never),
-    () => fence.transaction(holder('a', 1), () => {}, { abort: 1 } as never),
-    () => fence.check({} as never, holder('a', 1)),
+    () => fence.transaction(holder('a', 1), { abort: 1 } as never, async () => {}),
+    () => fence.check(holder('a', 1), {} as never),
     () => fence.marks.raise('a', { epoch: 0, token: 2n ** 63n }),
     () => fence.marks.prune(-1),
   ]

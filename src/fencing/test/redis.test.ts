@@ -55,13 +55,13 @@ const clients: readonly [string, () => Promise<{ client: RedisClient; close: () 
 test.each(clients)('writes over %s are accepted until a newer holder was seen', async (name, open) => {
   const { client: own, close } = await open()
   const fence = redisFence(own)
-  await fence.fencedSet(holder(name, 7), `{${name}}:a`, 'first')
-  await fence.fencedSet(holder(name, 7), `{${name}}:a`, 'second', { ttl: 60_000 })
-  expect(await fence.fencedEval(holder(name, 8), { script: PUSH, keys: [`{${name}}:list`], args: ['x'] })).toEqual(
+  await fence.set(holder(name, 7), `{${name}}:a`, 'first')
+  await fence.set(holder(name, 7), `{${name}}:a`, 'second', { ttl: 60_000 })
+  expect(await fence.eval(holder(name, 8), { script: PUSH, keys: [`{${name}}:list`], args: ['x'] })).toEqual(
     expect.anything(),
   )
-  await expect(fence.fencedSet(holder(name, 7), `{${name}}:a`, 'third')).rejects.toEqual(stale(7n, 8n))
-  const late = fence.fencedEval(holder(name, 7), { script: PUSH, keys: [`{${name}}:list`], args: ['y'] })
+  await expect(fence.set(holder(name, 7), `{${name}}:a`, 'third')).rejects.toEqual(stale(7n, 8n))
+  const late = fence.eval(holder(name, 7), { script: PUSH, keys: [`{${name}}:list`], args: ['y'] })
   await expect(late).rejects.toEqual(stale(7n, 8n))
   await fence.touch(holder(name, 9), `{${name}}:a`)
   await expect(fence.touch(holder(name, 8), `{${name}}:a`)).rejects.toEqual(stale(8n, 9n))
@@ -80,18 +80,18 @@ test('a write is one command, and the script is sent once', async () => {
       .filter(({ command, inScript }) => command.startsWith('eval') && !inScript)
       .map(({ command }) => command)
   await using fence = redisFence(client)
-  for (let token = 1; token <= 3; token += 1) await fence.fencedSet(holder('trips', token), 'trips', 'x')
+  for (let token = 1; token <= 3; token += 1) await fence.set(holder('trips', token), 'trips', 'x')
   expect(await sent()).toEqual(['eval', 'evalsha', 'evalsha'])
   await server.call('SCRIPT', 'FLUSH')
-  await fence.fencedSet(holder('trips', 4), 'trips', 'x')
+  await fence.set(holder('trips', 4), 'trips', 'x')
   expect((await sent()).slice(3)).toEqual(['evalsha', 'eval'])
 })
 
 test('tokens are compared to the last digit, above the integers of Lua', async () => {
   await using fence = redisFence(client)
   const high = 2n ** 62n
-  await fence.fencedSet(holder('digits', high + 1n), 'digits', 'kept')
-  await expect(fence.fencedSet(holder('digits', high), 'digits', 'lost')).rejects.toEqual(stale(high, high + 1n))
+  await fence.set(holder('digits', high + 1n), 'digits', 'kept')
+  await expect(fence.set(holder('digits', high), 'digits', 'lost')).rejects.toEqual(stale(high, high + 1n))
   await fence.touch(holder('digits', 9), 'nine')
   await fence.touch(holder('digits', 10), 'nine')
   await expect(fence.touch(holder('digits', 9), 'nine')).rejects.toEqual(stale(9n, 10n))
@@ -101,7 +101,7 @@ describe('a script', () => {
   test('gets its own keys and arguments, and its answer is returned unchanged', async () => {
     await using fence = redisFence(client)
     const run = (script: string, ...args: string[]): Promise<unknown> =>
-      fence.fencedEval(holder('script', 5), { script, keys: ['{s}1', '{s}2'], args })
+      fence.eval(holder('script', 5), { script, keys: ['{s}1', '{s}2'], args })
     expect(await run('return {#KEYS, KEYS[2], #ARGV, ARGV[1]}', 'one')).toEqual([2, '{s}2', 1, 'one'])
     expect(await run('return redis.status_reply("FINE")')).toBe('FINE')
     expect(await run('local x = 1')).toBeFalsy()
@@ -110,7 +110,7 @@ describe('a script', () => {
 
   test('that fails rejects with the text of Redis, and the connection stays usable', async () => {
     await using fence = redisFence(client)
-    const run = (script: string): Promise<unknown> => fence.fencedEval(holder('script', 5), { script, keys: ['bad'] })
+    const run = (script: string): Promise<unknown> => fence.eval(holder('script', 5), { script, keys: ['bad'] })
     await client.rpush('bad', 'a list')
     for (const [script, says] of [
       ["return redis.call('get', KEYS[1])", /WRONGTYPE/],
@@ -170,11 +170,11 @@ test('marks survive a restart of a server that keeps its data', async () => {
   await using own = await startRedis({ appendonly: 'always' })
   const ownClient = new Redis(own.port, { lazyConnect: true })
   await using fence = redisFence(ownClient)
-  await fence.fencedSet(holder('restarted', 7), 'restarted', 'kept')
+  await fence.set(holder('restarted', 7), 'restarted', 'kept')
   await own.kill()
   expect(await failureOf(fence.touch(holder('restarted', 7), 'restarted'))).toMatchObject({ retryable: true })
   await own.start()
-  await expect(fence.fencedSet(holder('restarted', 6), 'restarted', 'lost')).rejects.toEqual(stale(6n, 7n))
+  await expect(fence.set(holder('restarted', 6), 'restarted', 'lost')).rejects.toEqual(stale(6n, 7n))
   expect(await own.call('GET', 'restarted')).toBe('kept')
 })
 
@@ -185,7 +185,7 @@ test('an abort rejects at once, with its reason', async () => {
   await fence.touch(holder('a', 1), 'a')
   await own.pause()
   const abort = new AbortController()
-  const touching = fence.touch(holder('a', 2), 'a', abort.signal)
+  const touching = fence.touch(holder('a', 2), 'a', { signal: abort.signal })
   abort.abort(new Error('enough'))
   expect(await failureOf(touching)).toBe(abort.signal.reason)
   own.resume()
@@ -195,13 +195,13 @@ test('invalid arguments are refused', async () => {
   await using fence = redisFence(client)
   const a = holder('a', 1)
   for (const [what, use] of [
-    ['keys of two slots', () => fence.fencedEval(a, { script: 'return 1', keys: ['one', 'two'] })],
-    ['no key', () => fence.fencedEval(a, { script: 'return 1', keys: [] })],
+    ['keys of two slots', () => fence.eval(a, { script: 'return 1', keys: ['one', 'two'] })],
+    ['no key', () => fence.eval(a, { script: 'return 1', keys: [] })],
     ['a brace that closes nothing', () => fence.touch(a, 'a}b')],
-    ['a number', () => fence.fencedSet(a, 'a', 5 as never)],
-    ['a ttl of 0', () => fence.fencedSet(a, 'a', 'b', { ttl: 0 })],
-    ['an unknown option', () => fence.fencedSet(a, 'a', 'b', { px: 5 } as never)],
-    ['a shebang', () => fence.fencedEval(a, { script: '#!lua\nreturn 1', keys: ['a'] })],
+    ['a number', () => fence.set(a, 'a', 5 as never)],
+    ['a ttl of 0', () => fence.set(a, 'a', 'b', { ttl: 0 })],
+    ['an unknown option', () => fence.set(a, 'a', 'b', { px: 5 } as never)],
+    ['a shebang', () => fence.eval(a, { script: '#!lua\nreturn 1', keys: ['a'] })],
     ['no token', () => fence.touch({ name: 'a' } as never, 'a')],
   ] as const)
     expect(await failureOf(use()), what).toMatchObject({ code: 'INVALID_ARGUMENT' })

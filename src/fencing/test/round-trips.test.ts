@@ -52,12 +52,12 @@ describe('Redis', () => {
     await expectTrips(
       { plain: 1, fenced: 1 },
       () => client.set('a', '1'),
-      () => fence.fencedSet(lease, 'a', '1'),
+      () => fence.set(lease, 'a', '1'),
     )
     await expectTrips(
       { plain: 1, fenced: 1 },
       () => client.eval(script, 1, 'list', '1'),
-      () => fence.fencedEval(lease, { script, keys: ['list'], args: ['1'] }),
+      () => fence.eval(lease, { script, keys: ['list'], args: ['1'] }),
     )
   })
 
@@ -92,9 +92,9 @@ describe('Redis', () => {
         plain: set,
         'at-the-door': async (request, response) => (await door(request, response)) && set(),
         'in-turn': async (request, response) =>
-          (await reader(request, response)) && inTurn(marks, fenceOf(request), set),
+          (await reader(request, response)) && inTurn(fenceOf(request), marks, set),
         'in-the-write': async (request, response) =>
-          (await reader(request, response)) && fence.fencedSet(fenceOf(request), 'a', '1'),
+          (await reader(request, response)) && fence.set(fenceOf(request), 'a', '1'),
       })
       expect(trips).toEqual({ plain: 2, 'at-the-door': 3, 'in-turn': 3, 'in-the-write': 2 })
     })
@@ -147,6 +147,6 @@ test('a fenced object takes a read before its write', async () => {
     const response = await fetch(server.url('plain'), { method: 'PUT', body: 'a' })
     await response.arrayBuffer()
   }
-  await expectTrips({ plain: 1, fenced: 2 }, put, () => fence.put(server.url('fenced'), 'a', lease))
+  await expectTrips({ plain: 1, fenced: 2 }, put, () => fence.put(lease, server.url('fenced'), 'a'))
   await server.stop()
 })

@@ -79,10 +79,10 @@ describe.each(Object.keys(banks))('%s', name => {
     await bank.add(set)
     const before = await marks(bank, 'over:')
     await locks.lose('over:a')
-    expect(await failureOf(bank.add(set))).toMatchObject({ code: 'LEASE_LOST', leaseName: 'over:a' })
+    expect(await failureOf(bank.add(set))).toMatchObject({ code: 'LEASE_LOST', lease: 'over:a' })
     const again = await locks.all(['over:a', 'over:b']).acquire()
     await again.leases[1]?.release()
-    expect(await failureOf(bank.add(again))).toMatchObject({ code: 'CLOSED', leaseName: 'over:b' })
+    expect(await failureOf(bank.add(again))).toMatchObject({ code: 'CLOSED', lease: 'over:b' })
     expect(await marks(bank, 'over:')).toEqual(before)
     await locks.close()
   })
@@ -130,11 +130,11 @@ test('PostgreSQL checks the rows of all leases before it raises a mark', async (
   await fence.install()
   const set = await locks.all(['b', 'a']).acquire()
   const leases = set.leases.map(({ name, token }) => ({ name, token })) // which have not ended in this process
-  await fence.transaction({ leases }, () => {})
+  await fence.transaction({ leases }, async () => {})
   await fence.marks.prune(0)
   await set.leases[0]?.release()
-  const work = vi.fn<() => void>()
-  expect(await failureOf(fence.transaction({ leases }, work))).toMatchObject({ code: 'LEASE_LOST', leaseName: 'b' })
+  const work = vi.fn(async () => {})
+  expect(await failureOf(fence.transaction({ leases }, work))).toMatchObject({ code: 'LEASE_LOST', lease: 'b' })
   expect(work).not.toHaveBeenCalled()
   expect(await fence.marks.list()).toEqual([])
 })
@@ -146,12 +146,12 @@ test('in Redis Cluster a set is shown in the slot of the keys, and keys of sever
   await using fence = redisFence(client)
   const set = tokens({ 'account:1': 5, 'account:2': 5 })
   const script = "redis.call('set', KEYS[1], ARGV[1]); redis.call('set', KEYS[2], ARGV[1]); return 'done'"
-  expect(await fence.fencedEval(set, { script, keys: ['{accounts}:1', '{accounts}:2'], args: ['7'] })).toBe('done')
+  expect(await fence.eval(set, { script, keys: ['{accounts}:1', '{accounts}:2'], args: ['7'] })).toBe('done')
   expect(await client.get('{accounts}:2')).toBe('7')
   for (const late of [holder('account:1', 4), tokens({ 'account:2': 4, 'account:3': 9 })])
-    await expect(fence.fencedSet(late, '{accounts}:1', '8')).rejects.toEqual(stale(4n, 5n))
+    await expect(fence.set(late, '{accounts}:1', '8')).rejects.toEqual(stale(4n, 5n))
   const apart = { script, keys: ['{account:1}', '{account:2}'], args: ['8'] }
-  expect(await failureOf(fence.fencedEval(set, apart))).toMatchObject({
+  expect(await failureOf(fence.eval(set, apart))).toMatchObject({
     code: 'INVALID_ARGUMENT',
     message: expect.stringContaining('give them the same hash tag'),
   })
@@ -173,13 +173,13 @@ test.each<[string, () => Promise<{ run: Bank['add']; other: Other }>]>([
       const fence = postgresFence(pool)
       await fence.install()
       return {
-        run: (holders, during = () => {}) => fence.transaction(holders, during),
+        run: (holders, during = () => {}) => fence.transaction(holders, async () => during()),
         other: async (first, token) => {
           const client = await pool.connect()
           await client.query('begin')
-          await fence.check(client, holder(first, token))
+          await fence.check(holder(first, token), client)
           return async second => {
-            await fence.check(client, holder(second, token)).catch(() => {})
+            await fence.check(holder(second, token), client).catch(() => {})
             await client.query('rollback')
             client.release()
           }
@@ -199,15 +199,15 @@ test.each<[string, () => Promise<{ run: Bank['add']; other: Other }>]>([
       const fence = mysqlFence(pool)
       await fence.install()
       return {
-        run: (holders, during = () => {}) => fence.transaction(holders, during),
+        run: (holders, during = () => {}) => fence.transaction(holders, async () => during()),
         other: async (first, token) => {
           const connection = await pool.getConnection()
           await connection.beginTransaction()
           // MySQL ends the transaction that has changed less.
-          for (let row = 0; row < 20; row += 1) await fence.check(connection, holder(`row:${token}:${row}`, 1))
-          await fence.check(connection, holder(first, token))
+          for (let row = 0; row < 20; row += 1) await fence.check(holder(`row:${token}:${row}`, 1), connection)
+          await fence.check(holder(first, token), connection)
           return async second => {
-            await fence.check(connection, holder(second, token)).catch(() => {})
+            await fence.check(holder(second, token), connection).catch(() => {})
             await connection.rollback()
             connection.release()
           }

@@ -55,7 +55,7 @@ async function openPostgres(level: string): Promise<Trial> {
       await client.query('begin')
       await client.query('select from holdfast.fence')
       return {
-        check: holder => fence.check(client, holder),
+        check: holder => fence.check(holder, client),
         rollback: async () => {
           await client.query('rollback')
           client.release()
@@ -88,7 +88,7 @@ async function openMysql(level: string): Promise<Trial> {
       await connection.beginTransaction()
       await connection.query('select * from holdfast_fence')
       return {
-        check: holder => fence.check(connection, holder),
+        check: holder => fence.check(holder, connection),
         rollback: async () => {
           await connection.rollback()
           connection.release()

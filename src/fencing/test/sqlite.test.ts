@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { failureOf } from '../../../test/support.ts'
-import { type SqliteDatabase, sqliteFence, sqliteFenceSql } from '../sqlite/index.ts'
+import { fenceSql, type SqliteDatabase, sqliteFence } from '../sqlite/index.ts'
 import { holder, stale } from './support.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-fence-'))
@@ -186,7 +186,7 @@ test('a database that returns rows as lists works too', async () => {
 test('missing tables and invalid arguments are refused with what to do', () => {
   const missing = sqliteFence(database, { table: 'no "such' })
   expect(() => missing.touch(holder('a', 1))).toThrow(/the table "no ""such" is missing.*fence\.install\(\)/)
-  expect(sqliteFenceSql({ table: 'no "such' })).toContain('"no ""such"')
+  expect(fenceSql({ table: 'no "such' })).toContain('"no ""such"')
   missing.install()
   missing.touch(holder('a', 1))
   const fence = sqliteFence(database)

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startApache } from '../../../../lab/servers/apache.ts'
 import { newFolder } from '../../../../lab/servers/folder.ts'
-import { fencedTouch, fencedWrite } from '../../files/index.ts'
+import { fileFence } from '../../files/index.ts'
 import { fenceHeaders, throwIfStale } from '../../http/index.ts'
 import type { Holder, Mark } from '../../mark.ts'
 import { httpObjects, objectFence } from '../../objects/index.ts'
@@ -63,10 +63,10 @@ testCrowds({
         next(resource + write(mark), async () => {
           const fence = objectFence(objects, { epoch: mark.epoch, attempts: 100 })
           const url = server.url(resource)
-          await fence.touch(url, holderOf(mark))
+          await fence.touch(holderOf(mark), url)
           const text = await textOf(resource)
           await sleep(pause)
-          await fence.put(url, longer(text, mark), holderOf(mark))
+          await fence.put(holderOf(mark), url, longer(text, mark))
         }),
       async naive(resource, mark, pause) {
         const text = await textOf(resource)
@@ -94,10 +94,10 @@ testCrowds({
         next(resource + write(mark), async () => {
           const options = { epoch: mark.epoch, wait: 30_000 }
           const path = join(folder, resource)
-          await fencedTouch(path, holderOf(mark), options)
+          await fileFence(options).touch(holderOf(mark), path)
           const text = await textOf(resource)
           await sleep(pause)
-          await fencedWrite(path, longer(text, mark), holderOf(mark), options)
+          await fileFence(options).write(holderOf(mark), path, longer(text, mark))
         }),
       async naive(resource, mark, pause) {
         const text = await textOf(resource)

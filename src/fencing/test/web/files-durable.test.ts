@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { newFolder } from '../../../../lab/servers/folder.ts'
 import { failureOf } from '../../../../test/support.ts'
-import { fencedWrite } from '../../files/index.ts'
+import { fileFence } from '../../files/index.ts'
 import { holder } from '../support.ts'
 
 // No disk fails on request, so these calls fail for folders here.
@@ -33,12 +33,12 @@ let folder: string
 beforeEach(async () => {
   broken.call = ''
   folder = newFolder('durable')
-  await fencedWrite(join(folder, 'file'), 'before', holder('file', 7))
+  await fileFence().write(holder('file', 7), join(folder, 'file'), 'before')
 })
 
 test('a folder that cannot be opened leaves the file unchanged', async () => {
   broken.call = 'open'
-  const error = await failureOf(fencedWrite(join(folder, 'file'), 'after', holder('file', 7)))
+  const error = await failureOf(fileFence().write(holder('file', 7), join(folder, 'file'), 'after'))
   expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/could not be replaced/) })
   expect(readFileSync(join(folder, 'file'), 'utf8')).toBe('before')
   expect(readdirSync(folder)).toHaveLength(2)
@@ -46,7 +46,7 @@ test('a folder that cannot be opened leaves the file unchanged', async () => {
 
 test('a folder that cannot be synced leaves the outcome unknown', async () => {
   broken.call = 'fsync'
-  const error = await failureOf(fencedWrite(join(folder, 'file'), 'after', holder('file', 7)))
+  const error = await failureOf(fileFence().write(holder('file', 7), join(folder, 'file'), 'after'))
   expect(error).toMatchObject({
     code: 'OUTCOME_UNKNOWN',
     message: expect.stringMatching(/was replaced.*write it again/),

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeEach, expect, test } from 'vitest'
 import { newFolder } from '../../../../lab/servers/folder.ts'
 import { failureOf } from '../../../../test/support.ts'
-import { fencedWrite } from '../../files/index.ts'
+import { fileFence } from '../../files/index.ts'
 import { temporaryPrefix } from '../../files/place.ts'
 
 const foreign = fileURLToPath(new URL('foreign.ts', import.meta.url))
@@ -21,7 +21,7 @@ const lease = (token: number): { name: string; token: bigint } => ({ name: 'ledg
 test('a file that was set-user-id is not set-user-id of its writer', async () => {
   writeFileSync(path, 'before')
   chmodSync(path, 0o6755)
-  await fencedWrite(path, 'after', lease(1))
+  await fileFence().write(lease(1), path, 'after')
   expect((statSync(path).mode & 0o7777).toString(8)).toBe('755')
 })
 
@@ -38,14 +38,14 @@ test.each([
 ])('marks %s that are a dangling link create no file elsewhere', async (_, name, marks) => {
   const elsewhere = join(newFolder('elsewhere'), 'created')
   symlinkSync(elsewhere, join(folder, name))
-  const error = await failureOf(fencedWrite(path, 'x', lease(1), marks ? { marks: join(folder, marks) } : {}))
+  const error = await failureOf(fileFence(marks ? { marks: join(folder, marks) } : {}).write(lease(1), path, 'x'))
   expect([error.code, existsSync(elsewhere)]).toEqual(['INVALID_ARGUMENT', false])
 })
 
 test('a folder with the name of a temporary file does not fail the first write of a token', async () => {
-  await fencedWrite(path, 'one', lease(1))
+  await fileFence().write(lease(1), path, 'one')
   const prefix = temporaryPrefix({ path } as Parameters<typeof temporaryPrefix>[0])
   mkdirSync(join(folder, `${prefix}0-1-${'0'.repeat(16)}`))
-  await fencedWrite(path, 'two', lease(2))
+  await fileFence().write(lease(2), path, 'two')
   expect(readFileSync(path, 'utf8')).toBe('two')
 })

@@ -7,7 +7,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { newFolder } from '../../../../lab/servers/folder.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { failureOf } from '../../../../test/support.ts'
-import { fencedTouch, fencedWrite, fileMarks } from '../../files/index.ts'
+import { fileFence, fileMarks } from '../../files/index.ts'
 import { Child } from './child.ts'
 
 let folder: string
@@ -23,55 +23,57 @@ const stale = (token: bigint, highest: bigint): object =>
   expect.objectContaining({ code: 'STALE_TOKEN', token, highest })
 
 test('the newest holder writes any number of times, an older one never again', async () => {
-  await fencedWrite(path, 'seven', lease(7))
-  await fencedWrite(path, Buffer.from('seven again'), lease(7))
-  await expect(fencedWrite(path, 'six', lease(6))).rejects.toEqual(stale(6n, 7n))
+  await fileFence().write(lease(7), path, 'seven')
+  await fileFence().write(lease(7), path, Buffer.from('seven again'))
+  await expect(fileFence().write(lease(6), path, 'six')).rejects.toEqual(stale(6n, 7n))
   expect(text()).toBe('seven again')
-  await fencedWrite(path, 'eight', lease(8))
+  await fileFence().write(lease(8), path, 'eight')
   expect(text()).toBe('eight')
   expect(readdirSync(folder).toSorted()).toEqual(['.holdfast-fence.db', 'ledger'])
 })
 
 test('after a touch no older holder writes, even before the first write', async () => {
-  await fencedWrite(path, 'six', lease(6))
-  await fencedTouch(path, lease(7))
-  await expect(fencedWrite(path, 'six again', lease(6))).rejects.toEqual(stale(6n, 7n))
-  await expect(fencedTouch(path, lease(6))).rejects.toEqual(stale(6n, 7n))
+  await fileFence().write(lease(6), path, 'six')
+  await fileFence().touch(lease(7), path)
+  await expect(fileFence().write(lease(6), path, 'six again')).rejects.toEqual(stale(6n, 7n))
+  await expect(fileFence().touch(lease(6), path)).rejects.toEqual(stale(6n, 7n))
   expect(text()).toBe('six')
 })
 
 test('an epoch counts before the token', async () => {
-  await fencedWrite(path, 'of the old store', lease(900))
-  await fencedWrite(path, 'of the new store', lease(1), { epoch: 1 })
-  const error = await failureOf(fencedWrite(path, 'late', lease(901)))
+  await fileFence().write(lease(900), path, 'of the old store')
+  await fileFence({ epoch: 1 }).write(lease(1), path, 'of the new store')
+  const error = await failureOf(fileFence().write(lease(901), path, 'late'))
   expect(error.message).toContain(`"${path}" has seen 1:1`)
   expect(text()).toBe('of the new store')
 })
 
 test('tokens above the exact integers are distinguished', async () => {
   const [one, other] = [2n ** 53n, 2n ** 53n + 1n].map(token => ({ name: 'a', token }))
-  await fencedWrite(path, 'newer', other as typeof one & object)
-  await expect(fencedWrite(path, 'older', one as typeof one & object)).rejects.toEqual(stale(2n ** 53n, 2n ** 53n + 1n))
+  await fileFence().write(other as typeof one & object, path, 'newer')
+  await expect(fileFence().write(one as typeof one & object, path, 'older')).rejects.toEqual(
+    stale(2n ** 53n, 2n ** 53n + 1n),
+  )
 })
 
 test('a partial write of a killed holder is removed by the next, and was never visible', async () => {
-  await fencedWrite(path, 'whole', lease(1))
+  await fileFence().write(lease(1), path, 'whole')
   const child = new Child(new URL('half-written.ts', import.meta.url), path, '2')
   expect(await child.line()).toBe('half')
   await child[Symbol.asyncDispose]()
   const temporary = (): string[] => readdirSync(folder).filter(name => name.startsWith('.fence-'))
   expect(temporary()).toHaveLength(1)
   expect(text()).toBe('whole')
-  await fencedTouch(path, lease(3))
+  await fileFence().touch(lease(3), path)
   expect(temporary()).toEqual([])
 })
 
 test('a holder that was paused during its write is refused once the next has written', async () => {
-  await fencedWrite(path, 'whole', lease(1))
+  await fileFence().write(lease(1), path, 'whole')
   await using child = new Child(new URL('half-written.ts', import.meta.url), path, '2')
   expect(await child.line()).toBe('half')
   await child.pause()
-  await fencedWrite(path, 'by the next', lease(3))
+  await fileFence().write(lease(3), path, 'by the next')
   child.resume()
   child.tell('go')
   expect(await child.line()).toBe('STALE_TOKEN')
@@ -80,7 +82,7 @@ test('a holder that was paused during its write is refused once the next has wri
 })
 
 test('an aborted write leaves the file unchanged, and rejects with the reason', async () => {
-  await fencedWrite(path, 'whole', lease(1))
+  await fileFence().write(lease(1), path, 'whole')
   const controller = new AbortController()
   async function* endless(): AsyncGenerator<string> {
     for (;;) {
@@ -89,7 +91,7 @@ test('an aborted write leaves the file unchanged, and rejects with the reason', 
       await sleep(1)
     }
   }
-  const error = await failureOf(fencedWrite(path, endless(), lease(1), { signal: controller.signal }))
+  const error = await failureOf(fileFence().write(lease(1), path, endless(), { signal: controller.signal }))
   expect(error.message).toBe('enough')
   expect(text()).toBe('whole')
   expect(readdirSync(folder)).toHaveLength(2)
@@ -102,88 +104,88 @@ test('the mode of a file does not change, and its temporary file has it too', as
     for (const name of readdirSync(folder).filter(found => found.startsWith('.fence-')))
       yield (statSync(join(folder, name)).mode & 0o777).toString(8)
   }
-  await fencedWrite(path, parts(), lease(1))
+  await fileFence().write(lease(1), path, parts())
   expect([text(), statSync(path).mode & 0o777]).toEqual(['600', 0o600])
 })
 
 test('a folder with two names has one mark for a file', async () => {
   const link = `${folder}-link`
   symlinkSync(folder, link)
-  await fencedWrite(path, 'seven', lease(7))
-  await expect(fencedWrite(join(link, 'ledger'), 'six', lease(6))).rejects.toEqual(stale(6n, 7n))
+  await fileFence().write(lease(7), path, 'seven')
+  await expect(fileFence().write(lease(6), join(link, 'ledger'), 'six')).rejects.toEqual(stale(6n, 7n))
 })
 
 test('marks may be kept elsewhere, for files of several folders', async () => {
   const marks = join(folder, 'marks.db')
   for (const name of ['a', 'b']) {
     mkdirSync(join(folder, name))
-    await fencedWrite(join(folder, name, 'ledger'), name, lease(7), { marks })
+    await fileFence({ marks }).write(lease(7), join(folder, name, 'ledger'), name)
     expect(readdirSync(join(folder, name))).toEqual(['ledger'])
   }
-  await fencedWrite(join(folder, 'a/ledger'), 'eight', lease(8), { marks })
-  await fencedWrite(join(folder, 'b/ledger'), 'seven', lease(7), { marks })
-  await expect(fencedWrite(join(folder, 'a/ledger'), 'seven', lease(7), { marks })).rejects.toEqual(stale(7n, 8n))
+  await fileFence({ marks }).write(lease(8), join(folder, 'a/ledger'), 'eight')
+  await fileFence({ marks }).write(lease(7), join(folder, 'b/ledger'), 'seven')
+  await expect(fileFence({ marks }).write(lease(7), join(folder, 'a/ledger'), 'seven')).rejects.toEqual(stale(7n, 8n))
 })
 
 test('marks that exist and have two names hold one mark for a file', async () => {
   const marks = join(folder, 'marks.db')
   mkdirSync(join(folder, 'other'))
   symlinkSync('../marks.db', join(folder, 'other/link.db'))
-  await fencedTouch(path, lease(1), { marks })
-  await fencedWrite(path, 'seven', lease(7), { marks: join(folder, 'other/link.db') })
-  await expect(fencedWrite(path, 'six', lease(6), { marks })).rejects.toEqual(stale(6n, 7n))
-  await fencedWrite(path, 'eight', lease(8), { marks })
-  const late = fencedWrite(path, 'seven', lease(7), { marks: join(folder, 'other/link.db') })
+  await fileFence({ marks }).touch(lease(1), path)
+  await fileFence({ marks: join(folder, 'other/link.db') }).write(lease(7), path, 'seven')
+  await expect(fileFence({ marks }).write(lease(6), path, 'six')).rejects.toEqual(stale(6n, 7n))
+  await fileFence({ marks }).write(lease(8), path, 'eight')
+  const late = fileFence({ marks: join(folder, 'other/link.db') }).write(lease(7), path, 'seven')
   await expect(late).rejects.toEqual(stale(7n, 8n))
   expect((await fileMarks(marks).list()).map(({ resource }) => resource)).toEqual(['ledger'])
 })
 
 test('while another process is paused in its rename, writes are refused within wait', async () => {
-  await fencedTouch(path, lease(1))
+  await fileFence().touch(lease(1), path)
   const other = new DatabaseSync(join(folder, '.holdfast-fence.db'))
   other.exec('begin immediate')
-  const error = await failureOf(fencedWrite(path, 'two', lease(2), { wait: 50 }))
+  const error = await failureOf(fileFence({ wait: 50 }).write(lease(2), path, 'two'))
   expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
-  const waiting = fencedWrite(path, 'two', lease(2))
+  const waiting = fileFence().write(lease(2), path, 'two')
   other.close()
   await waiting
   expect(text()).toBe('two')
 })
 
 test('a write succeeds once while another process reads the marks', async () => {
-  await fencedWrite(path, 'one', lease(1))
+  await fileFence().write(lease(1), path, 'one')
   const reader = new DatabaseSync(join(folder, '.holdfast-fence.db'))
   reader.exec('begin')
   reader.prepare('select * from holdfast_fence').all()
-  await fencedWrite(path, 'two', lease(1), { wait: 2_000 })
+  await fileFence({ wait: 2_000 }).write(lease(1), path, 'two')
   reader.close()
   expect(text()).toBe('two')
 })
 
 test.each<[string, () => Promise<unknown>]>([
-  ['an empty path', () => fencedWrite('', 'x', lease(1))],
-  ['a folder', () => fencedWrite(folder, 'x', lease(1))],
-  ['a folder that does not exist', () => fencedWrite(join(folder, 'no/ledger'), 'x', lease(1))],
+  ['an empty path', () => fileFence().write(lease(1), '', 'x')],
+  ['a folder', () => fileFence().write(lease(1), folder, 'x')],
+  ['a folder that does not exist', () => fileFence().write(lease(1), join(folder, 'no/ledger'), 'x')],
   [
     'a link',
     () => {
       symlinkSync('elsewhere', path)
-      return fencedWrite(path, 'x', lease(1))
+      return fileFence().write(lease(1), path, 'x')
     },
   ],
-  ['a token that is a number', () => fencedWrite(path, 'x', { name: 'a', token: 1 as never })],
-  ['a token above 2^63', () => fencedWrite(path, 'x', { name: 'a', token: 2n ** 63n })],
-  ['an option that nobody knows', () => fencedWrite(path, 'x', lease(1), { mark: 'x' } as object)],
-  ['no data', () => fencedWrite(path, undefined as never, lease(1))],
-  ['a negative wait', () => fencedWrite(path, 'x', lease(1), { wait: -1 })],
+  ['a token that is a number', () => fileFence().write({ name: 'a', token: 1 as never }, path, 'x')],
+  ['a token above 2^63', () => fileFence().write({ name: 'a', token: 2n ** 63n }, path, 'x')],
+  ['an option that nobody knows', async () => fileFence({ mark: 'x' } as object).write(lease(1), path, 'x')],
+  ['no data', () => fileFence().write(lease(1), path, undefined as never)],
+  ['a negative wait', async () => fileFence({ wait: -1 }).write(lease(1), path, 'x')],
   [
     'marks that are a link to themselves',
     () => {
       symlinkSync('loop.db', join(folder, 'loop.db'))
-      return fencedWrite(path, 'x', lease(1), { marks: join(folder, 'loop.db') })
+      return fileFence({ marks: join(folder, 'loop.db') }).write(lease(1), path, 'x')
     },
   ],
-  ['marks that are a folder', () => fencedWrite(path, 'x', lease(1), { marks: folder })],
+  ['marks that are a folder', () => fileFence({ marks: folder }).write(lease(1), path, 'x')],
   [
     'marks in a database of something else',
     () => {
@@ -191,7 +193,7 @@ test.each<[string, () => Promise<unknown>]>([
       const other = new DatabaseSync(marks)
       other.exec('create table mine (id)')
       other.close()
-      return fencedWrite(path, 'x', lease(1), { marks })
+      return fileFence({ marks }).write(lease(1), path, 'x')
     },
   ],
 ])('%s is refused at once', async (_, write) => {
@@ -200,8 +202,8 @@ test.each<[string, () => Promise<unknown>]>([
 
 describe('marks', () => {
   test('of a folder are listed, advanced to another epoch, and pruned', async () => {
-    await fencedWrite(path, 'of the old store', lease(900))
-    await fencedTouch(join(folder, 'other'), lease(5))
+    await fileFence().write(lease(900), path, 'of the old store')
+    await fileFence().touch(lease(5), join(folder, 'other'))
     const marks = fileMarks(folder)
     const [mark, ...others] = await marks.list('led')
     expect(mark).toEqual({ resource: 'ledger', epoch: 0, token: 900n, raisedAt: expect.any(Number) })
@@ -210,35 +212,35 @@ describe('marks', () => {
 
     expect(await marks.advance('ledger')).toBe(1)
     expect(await marks.advance('nobody')).toBeUndefined()
-    await expect(fencedWrite(path, 'late', lease(901))).rejects.toEqual(stale(901n, 0n))
+    await expect(fileFence().write(lease(901), path, 'late')).rejects.toEqual(stale(901n, 0n))
     expect(text()).toBe('of the old store')
-    await fencedWrite(path, 'of the new store', lease(1), { epoch: 1 })
+    await fileFence({ epoch: 1 }).write(lease(1), path, 'of the new store')
 
     expect(await marks.prune(3_600_000)).toBe(0)
     await until('the clock has moved', async () => (await marks.prune(0, 'led')) > 0)
     expect((await marks.list()).map(({ resource }) => resource)).toEqual(['other'])
-    await fencedWrite(path, 'of whom nobody knows that it is old', lease(6))
+    await fileFence().write(lease(6), path, 'of whom nobody knows that it is old')
   })
 
   test('are not raised again by a second write of the same holder', async () => {
-    await fencedWrite(path, 'one', lease(1))
+    await fileFence().write(lease(1), path, 'one')
     const before = await fileMarks(folder).list()
     await sleep(2)
-    await fencedWrite(path, 'one again', lease(1))
+    await fileFence().write(lease(1), path, 'one again')
     expect(await fileMarks(folder).list()).toEqual(before)
   })
 
   test('in another place are those of their database, and other fences can raise them', async () => {
     const elsewhere = join(folder, 'marks.db')
-    await fencedTouch(path, lease(7), { marks: elsewhere })
+    await fileFence({ marks: elsewhere }).touch(lease(7), path)
     const marks = fileMarks(elsewhere)
     await expect(marks.raise('ledger', { epoch: 0, token: 6n })).rejects.toEqual(stale(6n, 7n))
     await marks.raise('ledger', { epoch: 0, token: 8n })
-    await expect(fencedTouch(path, lease(7), { marks: elsewhere })).rejects.toEqual(stale(7n, 8n))
+    await expect(fileFence({ marks: elsewhere }).touch(lease(7), path)).rejects.toEqual(stale(7n, 8n))
   })
 
   test('wait for a process that has locked them', async () => {
-    await fencedTouch(path, lease(1))
+    await fileFence().touch(lease(1), path)
     const other = new DatabaseSync(join(folder, '.holdfast-fence.db'))
     other.exec('begin immediate')
     const advancing = fileMarks(folder).advance('ledger')
@@ -291,7 +293,7 @@ test('with many pausing writers, readers never see an older write after a newer 
         }
         await sleep(pause)
         const before = highest
-        await fencedWrite(file, slowly(), lease(token), { wait: 30_000 })
+        await fileFence({ wait: 30_000 }).write(lease(token), file, slowly())
         expect(token).toBeGreaterThanOrEqual(before)
         const [seen, whole] = readFileSync(file, 'utf8').split(' ')
         expect(whole).toBe('whole')
@@ -309,7 +311,7 @@ test('with many pausing writers, readers never see an older write after a newer 
 })
 
 test('concurrent processes are refused only as stale, nothing falls back, and one may be killed', async () => {
-  await fencedWrite(path, '0', lease(0))
+  await fileFence().write(lease(0), path, '0')
   const children = Array.from(
     { length: 4 },
     (_, index) => new Child(new URL('hammer.ts', import.meta.url), path, String(index)),

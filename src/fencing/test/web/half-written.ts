@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { fencedWrite } from '../../files/index.ts'
+import { fileFence } from '../../files/index.ts'
 
 // A process that has begun a write, and ends it when it gets a line.
 const [path = '', token = ''] = process.argv.slice(2)
@@ -8,6 +8,8 @@ async function* half(): AsyncGenerator<string> {
   process.stdout.write('half\n')
   await once(process.stdin, 'data')
 }
-const outcome = await fencedWrite(path, half(), { name: 'ledger', token: BigInt(token) }).catch(error => error.code)
+const outcome = await fileFence()
+  .write({ name: 'ledger', token: BigInt(token) }, path, half())
+  .catch(error => error.code)
 process.stdout.write(`${outcome ?? 'written'}\n`)
 process.exit()

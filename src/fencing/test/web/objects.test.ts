@@ -58,11 +58,11 @@ describe.each<[string, () => Promise<{ objects: Objects; key: string }>]>([
     const { objects, key } = await open()
     const fenced = objectFence(objects)
     expect(await fenced.get(key)).toBeUndefined()
-    await fenced.put(key, 'seven', lease(7))
-    await fenced.put(key, Buffer.from('seven again'), lease(7))
-    await expect(fenced.put(key, 'six', lease(6))).rejects.toEqual(stale(6n, 7n))
+    await fenced.put(lease(7), key, 'seven')
+    await fenced.put(lease(7), key, Buffer.from('seven again'))
+    await expect(fenced.put(lease(6), key, 'six')).rejects.toEqual(stale(6n, 7n))
     expect(await textOf(key, fenced)).toBe('seven again')
-    await fenced.put(key, '', lease(8))
+    await fenced.put(lease(8), key, '')
     expect(await fenced.get(key)).toEqual({ body: new Uint8Array(), mark: { epoch: 0, token: 8n } })
   })
 
@@ -77,49 +77,49 @@ describe.each<[string, () => Promise<{ objects: Objects; key: string }>]>([
 })
 
 test('after a touch no older holder puts, and the object is unchanged', async () => {
-  await fence.touch(url, lease(7))
-  await expect(fence.put(url, 'six', lease(6))).rejects.toEqual(stale(6n, 7n))
+  await fence.touch(lease(7), url)
+  await expect(fence.put(lease(6), url, 'six')).rejects.toEqual(stale(6n, 7n))
   expect(await fence.get(url)).toBeUndefined()
-  await fence.put(url, 'seven', lease(7))
-  await fence.touch(url, lease(8))
-  await fence.touch(url, lease(8))
-  await expect(fence.put(url, 'seven', lease(7))).rejects.toEqual(stale(7n, 8n))
+  await fence.put(lease(7), url, 'seven')
+  await fence.touch(lease(8), url)
+  await fence.touch(lease(8), url)
+  await expect(fence.put(lease(7), url, 'seven')).rejects.toEqual(stale(7n, 8n))
   expect(await textOf(url)).toBe('seven')
 })
 
 test('a newer holder that puts the same body excludes older holders that have read it', async () => {
-  await fence.put(url, 'the same', lease(6))
+  await fence.put(lease(6), url, 'the same')
   const slow = objectFence({
     ...httpObjects(),
     async read(key, signal) {
       const read = await httpObjects().read(key, signal)
-      await fence.put(url, 'the same', lease(7)).catch(() => {})
+      await fence.put(lease(7), url, 'the same').catch(() => {})
       return read
     },
   })
-  await expect(slow.put(url, 'older', lease(6))).rejects.toEqual(stale(6n, 7n))
+  await expect(slow.put(lease(6), url, 'older')).rejects.toEqual(stale(6n, 7n))
   expect(await textOf(url)).toBe('the same')
 })
 
 test('an object that was never fenced is read unchanged, and fenced by the first put', async () => {
   await fetch(url, { method: 'PUT', body: 'plain' })
   expect(await fence.get(url)).toEqual({ body: new TextEncoder().encode('plain'), mark: undefined })
-  await fence.touch(url, lease(7))
+  await fence.touch(lease(7), url)
   expect(await fence.get(url)).toEqual({ body: new TextEncoder().encode('plain'), mark: { epoch: 0, token: 7n } })
   expect(await (await fetch(url)).text()).toBe('{"fencing-token":"7","epoch":0,"written":true}\nplain')
 })
 
 test('an epoch counts before the token', async () => {
   const moved = objectFence(httpObjects(), { epoch: 1 })
-  await fence.put(url, 'of the old store', lease(900))
-  await moved.put(url, 'of the new store', lease(1))
-  await expect(fence.put(url, 'late', lease(901))).rejects.toEqual(stale(901n, 1n))
+  await fence.put(lease(900), url, 'of the old store')
+  await moved.put(lease(1), url, 'of the new store')
+  await expect(fence.put(lease(901), url, 'late')).rejects.toEqual(stale(901n, 1n))
 })
 
 describe('marks', () => {
   test('can be read, also of an object that was touched and not written', async () => {
     expect(await fence.marks.get(url)).toBeUndefined()
-    await fence.touch(url, lease(7))
+    await fence.touch(lease(7), url)
     expect(await fence.marks.get(url)).toEqual({ epoch: 0, token: 7n })
     await fetch(url, { method: 'PUT', body: 'plain' })
     expect(await fence.marks.get(url)).toBeUndefined()
@@ -128,21 +128,21 @@ describe('marks', () => {
   test('can be advanced to another epoch without changing the body', async () => {
     expect(await fence.marks.advance(url)).toBeUndefined()
     expect(await fence.get(url)).toBeUndefined()
-    await fence.put(url, 'of the old store', lease(900))
+    await fence.put(lease(900), url, 'of the old store')
     expect(await fence.marks.advance(url)).toBe(1)
-    await expect(fence.put(url, 'late', lease(901))).rejects.toEqual(stale(901n, 0n))
+    await expect(fence.put(lease(901), url, 'late')).rejects.toEqual(stale(901n, 0n))
     expect(await textOf(url)).toBe('of the old store')
-    await objectFence(httpObjects(), { epoch: 1 }).put(url, 'of the new store', lease(1))
+    await objectFence(httpObjects(), { epoch: 1 }).put(lease(1), url, 'of the new store')
     expect(await fence.marks.advance(url)).toBe(2)
   })
 
   test('are advanced by one, even during other puts', async () => {
-    await fence.put(url, 'before', lease(6))
+    await fence.put(lease(6), url, 'before')
     const slow = objectFence({
       ...httpObjects(),
       async read(key, signal) {
         const read = await httpObjects().read(key, signal)
-        await fence.put(url, 'meanwhile', lease(7)).catch(() => {})
+        await fence.put(lease(7), url, 'meanwhile').catch(() => {})
         return read
       },
     })
@@ -157,7 +157,7 @@ describe('marks', () => {
 test('any bytes are read back unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 2_000 }), async body => {
-      await fence.put(url, body, lease(7))
+      await fence.put(lease(7), url, body)
       expect((await fence.get(url))?.body).toEqual(new Uint8Array(body))
     }),
     { numRuns: 25 },
@@ -188,7 +188,7 @@ test('with many pausing writers, readers never see an older write after a newer 
         )
         await sleep(first)
         const before = highest
-        await slow.put(key, String(token), lease(token))
+        await slow.put(lease(token), key, String(token))
         expect(token).toBeGreaterThanOrEqual(before)
         highest = Math.max(highest, token)
         expect(Number(await textOf(key))).toBeGreaterThanOrEqual(highest)
@@ -203,22 +203,22 @@ test('with many pausing writers, readers never see an older write after a newer 
 }, 60_000)
 
 test('a server that was killed and restarted keeps its marks', async () => {
-  await fence.put(url, 'seven', lease(7))
+  await fence.put(lease(7), url, 'seven')
   await server.kill()
-  expect(await failureOf(fence.put(url, 'six', lease(6)))).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+  expect(await failureOf(fence.put(lease(6), url, 'six'))).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
   await server.restart()
-  await expect(fence.put(url, 'six', lease(6))).rejects.toEqual(stale(6n, 7n))
-  await fence.put(url, 'eight', lease(8))
+  await expect(fence.put(lease(6), url, 'six')).rejects.toEqual(stale(6n, 7n))
+  await fence.put(lease(8), url, 'eight')
 })
 
 describe('is reported at once', () => {
   test.each<[string, () => Promise<unknown>]>([
-    ['a path for a URL', () => fence.put('/object', 'x', lease(1))],
-    ['no body', () => fence.put(url, undefined as never, lease(1))],
-    ['an empty key', () => fence.put('', 'x', lease(1))],
-    ['a token that is a number', () => fence.put(url, 'x', { name: 'a', token: 1 as never })],
-    ['a token above 2^63', () => fence.put(url, 'x', { name: 'a', token: 2n ** 63n })],
-    ['no lease', () => fence.put(url, 'x', undefined as never)],
+    ['a path for a URL', () => fence.put(lease(1), '/object', 'x')],
+    ['no body', () => fence.put(lease(1), url, undefined as never)],
+    ['an empty key', () => fence.put(lease(1), '', 'x')],
+    ['a token that is a number', () => fence.put({ name: 'a', token: 1 as never }, url, 'x')],
+    ['a token above 2^63', () => fence.put({ name: 'a', token: 2n ** 63n }, url, 'x')],
+    ['no lease', () => fence.put(undefined as never, url, 'x')],
     ['no attempts', async () => objectFence(httpObjects(), { attempts: 0 })],
     ['an option that nobody knows', async () => objectFence(httpObjects(), { linage: 1 } as object)],
     ['no bucket', async () => s3Objects(s3(), {} as never)],
@@ -232,13 +232,13 @@ describe('is reported at once', () => {
       const client = Object.assign(s3(), { putObject: () => Promise.reject(new Error('nothing is sent')) })
       client.config.defaultUserAgentProvider = async () => [['aws-sdk-js', version]]
       await fetch(server.url('bucket'), { method: 'MKCOL' })
-      const error = await failureOf(objectFence(s3Objects(client, { bucket: 'bucket' })).put('old', 'x', lease(1)))
+      const error = await failureOf(objectFence(s3Objects(client, { bucket: 'bucket' })).put(lease(1), 'old', 'x'))
       expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('3.700') })
     },
   )
 
   test('a folder that does not exist, because a retry does not help', async () => {
-    const error = await failureOf(fence.put(server.url('no/such/object'), 'x', lease(1)))
+    const error = await failureOf(fence.put(lease(1), server.url('no/such/object'), 'x'))
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
     expect(error.message).toContain('was answered 409')
   })
@@ -252,7 +252,7 @@ describe('is reported at once', () => {
     onTestFinished(() => void service.close())
     await once(service.listen(0, '127.0.0.1'), 'listening')
     const { port } = service.address() as AddressInfo
-    const error = await failureOf(fence.put(`http://127.0.0.1:${port}/object`, 'x', lease(1)))
+    const error = await failureOf(fence.put(lease(1), `http://127.0.0.1:${port}/object`, 'x'))
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
     expect(error.message).toContain('was answered 303')
   })
@@ -280,7 +280,7 @@ describe('is reported at once', () => {
   test('the reason of the signal, before and during a request', async () => {
     const reason = new Error('enough')
     const signal = AbortSignal.abort(reason)
-    expect(await failureOf(fence.put(url, 'x', lease(1), { signal }))).toBe(reason)
+    expect(await failureOf(fence.put(lease(1), url, 'x', { signal }))).toBe(reason)
     const controller = new AbortController()
     const hanging = objectFence(
       httpObjects({
@@ -290,14 +290,14 @@ describe('is reported at once', () => {
         },
       }),
     )
-    expect(await failureOf(hanging.put(url, 'x', lease(1), { signal: controller.signal }))).toBe(reason)
+    expect(await failureOf(hanging.put(lease(1), url, 'x', { signal: controller.signal }))).toBe(reason)
   })
 
   test('a server that does not answer in time, with OUTCOME_UNKNOWN for a write', async () => {
     const paused = objectFence(httpObjects({ timeout: 200 }))
     await server.pause()
     try {
-      expect(await failureOf(paused.put(url, 'x', lease(1)))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      expect(await failureOf(paused.put(lease(1), url, 'x'))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
       expect(await failureOf(httpObjects({ timeout: 200 }).write(url, Buffer.from('x'), undefined))).toMatchObject({
         code: 'OUTCOME_UNKNOWN',
         retryable: true,

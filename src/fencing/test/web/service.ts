@@ -30,7 +30,7 @@ const server = createServer({ keepAliveTimeout: 0 }, async (request, response) =
   try {
     if (request.method === 'GET') response.end(existsSync(path) ? readFileSync(path) : '')
     else if (how === 'naive') response.end(await write())
-    else if (await mayGoOn(request, response)) response.end(await inTurn(marks, fenceOf(request), write))
+    else if (await mayGoOn(request, response)) response.end(await inTurn(fenceOf(request), marks, write))
   } catch (error) {
     const { status, headers, body: answer } = staleAnswer(error) ?? { status: 500 }
     response.writeHead(status, headers).end(answer)

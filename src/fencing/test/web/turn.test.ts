@@ -35,7 +35,7 @@ test('with any number of pausing writers, no older one writes after a newer one'
   await fc.assert(
     fc.asyncProperty(writers, async all => {
       const marks = memoryMarks()
-      const written = await compete(all, (token, work) => inTurn(marks, fence(token), work))
+      const written = await compete(all, (token, work) => inTurn(fence(token), marks, work))
       expect(written).toEqual(sorted(written))
       expect(written.at(-1)).toBe(Math.max(...all.map(({ token }) => token)))
     }),
@@ -49,7 +49,7 @@ test('nor does it for a thousand simultaneous transactions', async () => {
     return { token: 1 + Math.floor(first * 5 + Math.random() * 50), first, second: Math.random() < 0.1 ? 5 : 0 }
   })
   const marks = memoryMarks()
-  const written = await compete(thousand, (token, work) => inTurn(marks, fence(token), work))
+  const written = await compete(thousand, (token, work) => inTurn(fence(token), marks, work))
   expect(written).toEqual(sorted(written))
   expect(written.at(-1)).toBe(Math.max(...thousand.map(({ token }) => token)))
 })
@@ -69,9 +69,9 @@ test('with a separate check before the write, an older holder writes', async () 
 
 test('turns of different resources, and of different marks, do not wait for each other', async () => {
   const marks = memoryMarks()
-  const never = inTurn(marks, fence(1), () => new Promise(() => {}))
-  expect(await inTurn(marks, { ...fence(1), name: 'b' }, () => 'b')).toBe('b')
-  expect(await inTurn(memoryMarks(), fence(1), () => 'other')).toBe('other')
+  const never = inTurn(fence(1), marks, () => new Promise(() => {}))
+  expect(await inTurn({ ...fence(1), name: 'b' }, marks, async () => 'b')).toBe('b')
+  expect(await inTurn(fence(1), memoryMarks(), async () => 'other')).toBe('other')
   void never
 })
 
@@ -79,10 +79,10 @@ test('a caller that stops waiting lets no later call overtake, and the next ones
   const marks = memoryMarks()
   const first = Promise.withResolvers<void>()
   const order: string[] = []
-  const one = inTurn(marks, fence(1), () => first.promise.then(() => order.push('one')))
+  const one = inTurn(fence(1), marks, () => first.promise.then(() => order.push('one')))
   const controller = new AbortController()
-  const two = inTurn(marks, fence(1), () => order.push('two'), { signal: controller.signal })
-  const three = inTurn(marks, fence(1), () => order.push('three'))
+  const two = inTurn(fence(1), marks, { signal: controller.signal }, async () => order.push('two'))
+  const three = inTurn(fence(1), marks, async () => order.push('three'))
   controller.abort(new Error('enough'))
   expect((await failureOf(two)).message).toBe('enough')
   first.resolve()
@@ -92,7 +92,7 @@ test('a caller that stops waiting lets no later call overtake, and the next ones
 
 test('a turn also ends when its work throws, and rejects with that error', async () => {
   const marks = memoryMarks()
-  const failing = inTurn(marks, fence(1), () => Promise.reject(new Error('the disk is full')))
+  const failing = inTurn(fence(1), marks, () => Promise.reject(new Error('the disk is full')))
   expect((await failureOf(failing)).message).toBe('the disk is full')
-  expect(await inTurn(marks, fence(1), () => 1)).toBe(1)
+  expect(await inTurn(fence(1), marks, async () => 1)).toBe(1)
 })

@@ -35,10 +35,10 @@ test.each([
     },
   })
   const lossy = objectFence(objects)
-  await lossy.put(url, 'seven', holder('ledger', 7))
+  await lossy.put(holder('ledger', 7), url, 'seven')
   expect(await text()).toBe('seven')
   losses = 2
-  expect(await failureOf(lossy.put(url, 'eight', holder('ledger', 8)))).toMatchObject({
+  expect(await failureOf(lossy.put(holder('ledger', 8), url, 'eight'))).toMatchObject({
     code: 'OUTCOME_UNKNOWN',
     retryable: true,
   })
@@ -67,7 +67,7 @@ test.each<[string, 'GET' | 'PUT', () => Promise<Response>]>([
       throw new Error('the other side closed')
     },
   })
-  const error = await failureOf(objectFence(objects, { attempts: 2 }).put(url, 'seven', holder('ledger', 7)))
+  const error = await failureOf(objectFence(objects, { attempts: 2 }).put(holder('ledger', 7), url, 'seven'))
   expect(error).toMatchObject({ code: 'OUTCOME_UNKNOWN', message: expect.stringMatching(/the other side closed/) })
   expect(await text()).toBe('seven')
 })
@@ -81,7 +81,7 @@ test.each([
   const objects = httpObjects({
     send: async (at, request) => {
       if (request.method !== 'PUT') return fetch(at, request)
-      if (told === 'STALE_TOKEN') await fence.put(url, 'eight', holder('ledger', 8))
+      if (told === 'STALE_TOKEN') await fence.put(holder('ledger', 8), url, 'eight')
       else abort.abort(reason)
       throw new Error('the other side closed')
     },
@@ -91,7 +91,7 @@ test.each([
     read: objects.read,
     write: (...[key, body, tag]: Parameters<typeof objects.write>) => objects.write(key, body, tag),
   }
-  const put = objectFence(unaware).put(url, 'seven', holder('ledger', 7), { signal: abort.signal })
+  const put = objectFence(unaware).put(holder('ledger', 7), url, 'seven', { signal: abort.signal })
   expect(await failureOf(put)).toMatchObject({ code: told })
 })
 
@@ -117,17 +117,17 @@ describe('a holder paused during its request', () => {
     const many = await startApache({ workers: 'many' })
     onTestFinished(() => many.stop())
     const key = many.url('object')
-    await fence.put(key, 'before', holder('ledger', 6))
+    await fence.put(holder('ledger', 6), key, 'before')
     const finish = await half(many, key)
-    await fence.put(key, 'newer', holder('ledger', 7))
+    await fence.put(holder('ledger', 7), key, 'newer')
     expect(await finish()).toBe('204')
     expect(await (await fetch(key)).text()).toBe('olderolder')
   })
 
   test('delays other writers if its server handles one request at a time', async () => {
-    await fence.put(url, 'before', holder('ledger', 6))
+    await fence.put(holder('ledger', 6), url, 'before')
     const finish = await half(server, url)
-    const newer = fence.put(url, 'newer', holder('ledger', 7))
+    const newer = fence.put(holder('ledger', 7), url, 'newer')
     expect(await finish()).toBe('204')
     await newer
     expect(await text()).toBe('newer')

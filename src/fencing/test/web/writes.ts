@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { fencedWrite } from '../../files/index.ts'
+import { fileFence } from '../../files/index.ts'
 import { fenceHeaders, throwIfStale } from '../../http/index.ts'
 import type { Holder } from '../../mark.ts'
 import { httpObjects, objectFence } from '../../objects/index.ts'
@@ -22,11 +22,11 @@ export const writes: Readonly<Record<Kind, { readonly fenced: Write; readonly na
     naive: async (url, text) => void (await put(url.replace('fenced', 'naive'), text)),
   },
   objects: {
-    fenced: (url, text, lease) => objectFence(httpObjects()).put(url, text, lease),
+    fenced: (url, text, lease) => objectFence(httpObjects()).put(lease, url, text),
     naive: async (url, text) => void (await put(url, text)),
   },
   files: {
-    fenced: (path, text, lease) => fencedWrite(path, text, lease),
+    fenced: (path, text, lease) => fileFence().write(lease, path, text),
     naive: (path, text) => writeFile(path, text),
   },
 }

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { newFolder } from '../../../../lab/servers/folder.ts'
 import { claimOf, hold } from '../../../../test/support.ts'
 import { HOLDFAST, holdfast, launch } from '../../../cli/test/holdfast.ts'
-import { fencedTouch, fencedWrite } from '../../../fencing/files/index.ts'
+import { fileFence } from '../../../fencing/files/index.ts'
 import { temporaryPrefix } from '../../../fencing/files/place.ts'
 import { sqlite } from '../index.ts'
 
@@ -41,7 +41,7 @@ test('M6: a file that already exists, for a group, keeps its mode', async () => 
 
 test('M6: only their user can read the marks of files', async () => {
   const folder = newFolder('mode')
-  await fencedTouch(join(folder, 'file'), { name: 'a', token: 1n })
+  await fileFence().touch({ name: 'a', token: 1n }, join(folder, 'file'))
   expect(modes(folder)).toEqual({ '.holdfast-fence.db': '600' })
 })
 
@@ -93,6 +93,6 @@ test('L18: a file that only resembles a temporary file of a fence is kept', asyn
   const prefix = temporaryPrefix({ path } as Parameters<typeof temporaryPrefix>[0])
   const strays = [`${prefix}0-zz`, `${prefix}0-1`, `${prefix}-1-x`]
   for (const name of strays) writeFileSync(join(folder, name), '')
-  await fencedWrite(path, 'by 2', { name: 'x', token: 2n })
+  await fileFence().write({ name: 'x', token: 2n }, path, 'by 2')
   expect(readdirSync(folder)).toEqual(expect.arrayContaining(strays))
 })

@@ -10,17 +10,54 @@ import { play, type Rig } from './play.ts'
 const LANES = 8
 const STEPS = 40
 
+const { HOLDFAST_HISTORIES, HOLDFAST_DIFFERENTIAL_MINUTES, HOLDFAST_DIFFERENTIAL_SEED = 0 } = process.env
+
+/** As many as fit in this time, from this seed on: so does `./script/prove`. @default a number of histories */
+const MINUTES = Number(HOLDFAST_DIFFERENTIAL_MINUTES ?? 0)
+const FIRST_SEED = Number(HOLDFAST_DIFFERENTIAL_SEED) * LANES + 1
+
 /** In CI, in `--full`, or as `HOLDFAST_HISTORIES` says. */
-const HISTORIES = Number(process.env.HOLDFAST_HISTORIES ?? (isFull ? 1_000 : 120))
+const HISTORIES = MINUTES > 0 ? 1e9 : Number(HOLDFAST_HISTORIES ?? (isFull ? 1_000 : 120))
+
+/** Milliseconds after which no other history is played. A slow machine plays three in a second. */
+const LONGEST_RUN = MINUTES > 0 ? MINUTES * 60_000 : Math.min(HISTORIES / 3, 480) * 1_000
 
 /** Registers the differential test of an engine that knows slots. A failing history is shrunk, and repeated by its seed. */
 export function differ(harness: StoreHarness, leniency: Partial<Rig> = {}): void {
   test.skipIf(harness.lacks?.slots)(
     `${harness.name} answers as the rules of a name do`,
-    { timeout: 10 * 60_000 },
+    { timeout: LONGEST_RUN + 2 * 60_000 },
     async () => expect(await failures(harness, leniency)).toBe(''),
   )
+  test.skipIf(harness.lacks?.slots)(
+    `${harness.name} keeps the waiters of a client that has no subscription yet`,
+    async () => {
+      const rig = await rigOf(harness, leniency)
+      try {
+        expect(await play(UNSUBSCRIBED, rig)).toBeUndefined()
+      } finally {
+        await Promise.all(rig.clients.map(client => client[Symbol.asyncDispose]()))
+      }
+    },
+  )
   afterAll(() => harness.end())
+}
+
+const DEMAND = { limit: 1, units: 1, queue: true, roundTrip: 0 }
+
+/** The answer to the first waiter of a client does not say that it is kept. It is not read for longer than its position lasts. */
+const UNSUBSCRIBED: History = {
+  demands: [
+    { ...DEMAND, isBrief: false },
+    { ...DEMAND, isBrief: true },
+  ],
+  steps: [
+    { verb: 'acquire', claim: 0, client: 0 },
+    { verb: 'acquire', claim: 1, client: 1 },
+    { verb: 'wait', ms: 1_100 },
+    { verb: 'inspect', client: 2 },
+    { verb: 'release', claim: 1, client: 2 },
+  ],
 }
 
 /** What the rules do not allow of an engine: a history of each lane that found something. */
@@ -37,7 +74,7 @@ export async function failures(
   try {
     const found: string[] = []
     const lane = async (_: unknown, index: number): Promise<void> => {
-      const parameters = { seed: index + 1, numRuns: Math.ceil(HISTORIES / LANES), ...more }
+      const parameters = { seed: FIRST_SEED + index, numRuns: Math.ceil(HISTORIES / LANES), ...more }
       const failure = await failureOf(
         () => rig,
         parameters,
@@ -65,7 +102,7 @@ export async function failureOf(
     const problem = await play(history, rig())
     if (problem) throw new Error(problem)
   })
-  const details = await check(property, { ...parameters, interruptAfterTimeLimit: 40_000 })
+  const details = await check(property, { ...parameters, interruptAfterTimeLimit: LONGEST_RUN })
   return details.failed ? said(details) : undefined
 }
 

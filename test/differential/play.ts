@@ -4,6 +4,7 @@ import { isLease } from '../../src/contract/record.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store } from '../../src/contract/store.ts'
 import { requestLimit, roundTripOf, TURN } from '../../src/contract/time.ts'
 import { type Asker, positionLifetime } from '../../src/stores/shared/rules/name.ts'
+import type { Waiter } from '../../src/stores/shared/rules/state.ts'
 import type { Answer, Leniency } from './allowed.ts'
 import type { Demand, History, Request, Step } from './history.ts'
 import type { Op } from './op.ts'
@@ -91,15 +92,15 @@ class Player {
     if (step.verb === 'back') return this.#setBack(step.ms)
     if (step.verb === 'follow') return this.#follow()
     if (step.verb === 'together')
-      return this.#states.add(await Promise.all(apart(this.#rig, step.requests).map(each => this.#send(each))))
-    if (step.verb !== 'abort') return this.#states.add([await this.#send(step)])
+      return this.#add(await Promise.all(apart(this.#rig, step.requests).map(each => this.#send(each))))
+    if (step.verb !== 'abort') return this.#add([await this.#send(step)])
     const controller = new AbortController()
     if (step.early) controller.abort()
     const sending = this.#send(step.request, controller.signal)
     controller.abort()
     const sent = await sending
     if (step.early) return sent.answer ? 'a request that was given up was answered' : undefined
-    return this.#states.add([sent])
+    return this.#add([sent])
   }
 
   /** Waits until all waiters that must be woken are, by one of the possible states. */
@@ -125,7 +126,9 @@ class Player {
         const ids = [...(state?.expected ?? [])].filter(([id, { since }]) => !isWoken(id, since))
         return `no wake reached ${ids.map(([id]) => this.#claims.find(claim => claim.id === id)?.owner).join(', ')}`
       }
+      const began = now()
       await sleep(5)
+      this.#stalled(now() - began - 5)
     }
   }
 
@@ -151,10 +154,22 @@ class Player {
         return at >= (this.#asked.get(id) ?? 0) && due <= this.#rig.now()
       })
       if (!isDue) continue
-      const problem = this.#states.add([await this.#send({ verb: 'acquire', claim: index, client: index % 3 })])
+      const problem = this.#add([await this.#send({ verb: 'acquire', claim: index, client: index % 3 })])
       if (problem) return problem
     }
     return undefined
+  }
+
+  #add(requests: readonly Sent[]): string | undefined {
+    const problem = this.#states.add(requests)
+    // A store may keep the position of each waiter that is watched, also if it did not answer so (R15).
+    const isOpen = ({ id }: Waiter): boolean => this.#watches.has(id) && !this.#kept.has(id)
+    if (this.#rig.precision > 0)
+      this.#states.change(({ late, ...state }) => {
+        const waiters = late.waiters.map(each => (isOpen(each) ? { ...each, lapses: Infinity } : each))
+        return { ...state, late: { ...late, waiters } }
+      })
+    return problem
   }
 
   async #send(request: Request, signal?: AbortSignal): Promise<Sent> {
@@ -174,9 +189,11 @@ class Player {
       if (this.#watches.get(id)?.wakes.some(({ at }) => at >= asked)) this.#neglect(id, sent - asked, Infinity)
     }
     const watching = this.#watching
-    const until = sent + (op.verb === 'release' || op.verb === 'break' ? 5_000 : requestLimit(asked.ttl))
+    const asking = ask(store, op, asked, signal ?? AbortSignal.timeout(10_000))
+    // The store counts the limit from some time before now.
+    const until = now() + (op.verb === 'release' || op.verb === 'break' ? 5_000 : requestLimit(asked.ttl))
     try {
-      const is = await ask(store, op, asked, signal ?? AbortSignal.timeout(10_000))
+      const is = await asking
       this.#stalled(now() - sent)
       const kept = new Set([...watching.kept].filter(id => this.#kept.has(id)))
       const window = { sent, received: now() }

@@ -3,4 +3,4 @@ import { differ } from './differ.ts'
 
 const [node] = redisHarnesses()
 const [cluster] = redisTopologyHarnesses()
-for (const harness of [node, cluster]) if (harness) differ(harness)
+for (const harness of [node, cluster]) if (harness) differ(harness, { keepsWatched: true })

@@ -55,6 +55,11 @@ test('the page has the violation, its explanation, and the command that repeats 
 
 test.each([
   ['an unknown engine', ['--engine', 'sqlte'], /--engine sqlte is unknown: expected sqlite, redis/],
+  [
+    'an unknown programme',
+    ['--programme', 'some'],
+    /--programme some is unknown: expected usual, all, sharing, differential/,
+  ],
   ['a time without a unit', ['--for', '3'], /--for 3: a duration needs a unit/],
   ['a time that is too short', ['--for', '3s'], /--for 3s: expected 10s or more/],
   ['a seed that is not a number', ['--seed', 'x'], /--seed x: expected a whole number/],

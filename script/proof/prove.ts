@@ -11,6 +11,7 @@ import { ENGINES } from '../../lab/engines/index.ts'
 import type { Outcome, Verdict } from '../../lab/judge/verdict.ts'
 import { table } from '../../lab/report/table.ts'
 import { parseDuration } from '../../src/cli/duration.ts'
+import { environmentOf, playHistories, testOf } from './differential.ts'
 import { PROGRAMMES } from './proof.ts'
 import { addProof, FOLDER, proofOf } from './results.ts'
 
@@ -27,13 +28,17 @@ const NAMES = ['--names', '3']
 /** Fewer permits than leases are granted of a name. With these, ten minutes show enough over each engine. */
 const SHARED_NAMES = ['--names', '6']
 
-const HELP = `./script/prove [--engine NAME]… [--programme usual|all|sharing]… [--for 30m] [--seed N] [--keep] [--out FOLDER]
-               [--histories FOLDER]
+/** Not in the fault lab: answers of the engine are compared with those of the rules of a name. */
+const DIFFERENTIAL = 'differential'
+
+const HELP = `./script/prove [--engine NAME]… [--programme usual|all|sharing|differential]… [--for 30m] [--seed N] [--keep]
+               [--out FOLDER] [--histories FOLDER]
 Runs each engine in the fault lab: half of the time with its default faults (usual), half with all faults but
 server-forget (all), because no engine promises to tolerate lost memory while clocks jump. Then half of the time again
-with permits, readers and writers, and its default faults (sharing).
+with permits, readers and writers, and its default faults (sharing). Then, without faults, half of the time random
+requests, whose answers are compared with the rules of a name (differential), where the engine knows limits and slots.
   --engine     ${Object.keys(ENGINES).join(', ')} (default: all)
-  --programme  only usual, all or sharing (default: all three)
+  --programme  only usual, all, sharing or differential (default: all four)
   --for        the time of usual and all together, at least 10s (default: ${LONG}); results of shorter runs are not stored
   --seed       the seed of the first run, up to 9 digits (default: random); the other seeds follow from it
   --keep       stores the results of runs shorter than ${LONG}, too (default: off)
@@ -44,7 +49,7 @@ The exit code is 0 if all runs passed. The event logs and pages of the other run
 
 const OPTIONS = {
   engine: { type: 'string', multiple: true, default: Object.keys(ENGINES) },
-  programme: { type: 'string', multiple: true, default: [...PROGRAMMES] as string[] },
+  programme: { type: 'string', multiple: true, default: [...PROGRAMMES, DIFFERENTIAL] as string[] },
   for: { type: 'string', default: LONG },
   seed: { type: 'string', default: String(randomInt(HIGHEST_SEED)) },
   keep: { type: 'boolean', default: false },
@@ -83,8 +88,8 @@ async function prove(): Promise<number> {
   for (const name of options.engine)
     if (!known.includes(name)) throw new Error(`--engine ${name} is unknown: expected ${known.join(', ')}`)
   for (const name of options.programme)
-    if (!PROGRAMMES.some(programme => programme === name))
-      throw new Error(`--programme ${name} is unknown: expected ${PROGRAMMES.join(', ')}`)
+    if (name !== DIFFERENTIAL && !PROGRAMMES.includes(name))
+      throw new Error(`--programme ${name} is unknown: expected ${[...PROGRAMMES, DIFFERENTIAL].join(', ')}`)
   if (!/^\d{1,9}$/.test(options.seed))
     throw new Error(`--seed ${options.seed}: expected a whole number of at most 9 digits`)
   const each = parseDuration(options.for, '--for')
@@ -111,8 +116,18 @@ async function prove(): Promise<number> {
     print(table(verdict))
     if (isStored) await addProof(proofOf(verdict, { programme, command, ...about }), resolve(options.out))
   }
+  for (const engine of options.programme.includes(DIFFERENTIAL) ? options.engine : []) {
+    const test = testOf(engine)
+    if (!test || interrupted.signal.aborted) continue
+    const seed = Number(options.seed)
+    const environment = Object.entries(environmentOf(each / 2, seed)).map(([name, value]) => `${name}=${value}`)
+    print(`${engine}, ${DIFFERENTIAL}: ${environment.join(' ')} npx vitest run ${test}`)
+    const isRight = await playHistories(test, each / 2, seed, interrupted.signal)
+    if (!interrupted.signal.aborted) outcomes.push([`${engine}, ${DIFFERENTIAL}`, isRight ? 'passed' : 'failed'])
+  }
   print(['', ...outcomes.map(([what, outcome]) => `${outcome.padEnd(14)}${what}`)].join('\n'))
-  if (isStored && outcomes.length > 0) print(`stored in ${resolve(options.out)}; now run: npm run generate`)
+  if (isStored && outcomes.some(([what]) => !what.endsWith(DIFFERENTIAL)))
+    print(`stored in ${resolve(options.out)}; now run: npm run generate`)
   if (interrupted.signal.aborted) return 130
   return outcomes.every(([, outcome]) => outcome === 'passed') ? 0 : 1
 }

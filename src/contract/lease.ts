@@ -33,7 +33,7 @@ export declare class Lease implements AsyncDisposable {
    * caller's own signal. It does not abort at `release()`. Listeners run in the async context in which it was first read.
    */
   get signal(): AbortSignal
-  /** Milliseconds until the lease is over unless it is renewed; 0 when it is lost or released. */
+  /** A snapshot: milliseconds until the lease is over unless it is renewed; 0 when it is lost or released. */
   get remaining(): number
   /** Resolves to how the lease ended, when it is over. Never rejects. Does not keep the process alive. */
   get ended(): Promise<LeaseEnd>

@@ -29,15 +29,15 @@ export abstract class Handle implements Holding, AsyncDisposable {
   }
 
   get assertHeld(): () => void {
-    return () => this.#held.assertHeld()
+    return verb(this, handle => handle.#held.assertHeld())
   }
 
   get extend(): (ttl?: number) => Promise<number> {
-    return ttl => this.#held.extend(ttl)
+    return verb(this, (handle, ttl) => handle.#held.extend(ttl))
   }
 
   get release(): () => Promise<LeaseEnd> {
-    return () => this.#held.release()
+    return verb(this, handle => handle.#held.release())
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -45,6 +45,19 @@ export abstract class Handle implements Holding, AsyncDisposable {
   }
 
   abstract toJSON(): Record<string, unknown>
+}
+
+/**
+ * A method that knows its handle. A spy of Vitest reads the accessor without a handle; what it gets is then called as an
+ * ordinary method.
+ */
+export function verb<This, Parameters extends unknown[], Result>(
+  handle: This,
+  call: (handle: This, ...parameters: Parameters) => Result,
+): (...parameters: Parameters) => Result {
+  return function (this: This, ...parameters) {
+    return call(handle ?? this, ...parameters)
+  }
 }
 
 // Otherwise Node would not print `remaining`, which is an accessor.

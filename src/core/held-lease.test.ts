@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { follow, lost, type Rule, refused, stage, unanswered } from '../../test/scripted-store.ts'
 import { LeaseError } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
@@ -326,4 +326,17 @@ test('the verbs of a lease can be taken apart', async () => {
   const set = await locks.all(['a', 'b']).acquire()
   const { release: releaseAll } = set
   expect(await releaseAll()).toBe('released')
+})
+
+test('a spy on a verb of a lease calls the verb', async () => {
+  const { locks } = stage()
+  const lease = await locks.acquire('a')
+  const verbs = ['annotate', 'assertHeld', 'extend', 'release', 'stopRenewing'] as const
+  const spies = verbs.map(verb => vi.spyOn(lease, verb))
+  lease.assertHeld()
+  await lease.extend()
+  await lease.annotate('half')
+  lease.stopRenewing()
+  expect(await lease.release()).toBe('released')
+  for (const spy of spies) expect(spy).toHaveBeenCalledTimes(1)
 })

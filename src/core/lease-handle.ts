@@ -1,7 +1,7 @@
 import type { Identified } from '../contract/identity.ts'
 import type { Lease, Permit } from '../contract/lease.ts'
 import { warn } from '../contract/warnings.ts'
-import { Handle } from './handle.ts'
+import { Handle, verb } from './handle.ts'
 
 /** What the core does for a handle. */
 export interface Held extends Omit<Lease, 'toJSON' | typeof Symbol.asyncDispose> {
@@ -36,11 +36,11 @@ export class LeaseHandle extends Handle implements Lease, Identified {
   }
 
   get annotate(): (note: string) => Promise<void> {
-    return note => this.#held.annotate(note)
+    return verb(this, (handle, note) => handle.#held.annotate(note))
   }
 
   get stopRenewing(): () => void {
-    return () => this.#held.stopRenewing()
+    return verb(this, handle => handle.#held.stopRenewing())
   }
 
   toJSON(): Record<string, unknown> {

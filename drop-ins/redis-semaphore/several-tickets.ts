@@ -49,7 +49,7 @@ async function round(locks: Locks, tickets: string[], permits: number, how: Acqu
     } catch (error) {
       const next = tickets.pop()
       if (!LeaseError.is(error, 'BUSY') || next === undefined) throw error
-      wanted = [...wanted.filter(each => each !== error.lease), next]
+      wanted = [...wanted.filter(each => each !== error.leaseName), next]
     }
   }
 }

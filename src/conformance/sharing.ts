@@ -167,7 +167,7 @@ export const sharingCases: Case[] = [
           await two.break(a)
           await until('both are lost', () => permit.signal.aborted && set.signal.aborted)
           assert.equal(permit.signal.reason.code, 'LEASE_LOST')
-          assert.equal(set.signal.reason.lease, a)
+          assert.equal(set.signal.reason.leaseName, a)
           const next = await two.all([b]).acquire()
           await next.release()
           const other = await two.semaphore(name, { limit: 2 }).acquire({ permits })

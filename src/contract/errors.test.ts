@@ -78,12 +78,12 @@ test('the type of an error narrows by its code', () => {
 test('an error is written as JSON with the token of its holder as decimal digits', () => {
   const token = 2n ** 60n + 1n
   const holder = { name: 'a', state: 'held', owner: 'o', note: '', token, remaining: 7 } as const
-  const error = new LeaseError('BUSY', 'held', { lease: 'a', holder, cause: new Error('x'), result: 1n })
+  const error = new LeaseError('BUSY', 'held', { leaseName: 'a', holder, cause: new Error('x'), result: 1n })
   expect(JSON.parse(JSON.stringify(error))).toEqual({
     name: 'LeaseError',
     code: 'BUSY',
     message: 'held',
-    lease: 'a',
+    leaseName: 'a',
     retryable: true,
     holder: { name: 'a', state: 'held', owner: 'o', note: '', token: '1152921504606846977', remaining: 7 },
   })
@@ -112,12 +112,18 @@ test('F5: LeaseError.from finds the loss in the AbortError of a function that wa
 })
 
 test('F12: an error has no properties without a value, so a logged error is short', () => {
-  const error = new LeaseError('CLOSED', 'over', { lease: undefined, holder: undefined })
+  const error = new LeaseError('CLOSED', 'over', { leaseName: undefined, holder: undefined })
   expect(Object.keys(error).sort()).toEqual(['code', 'name', 'retryable'])
-  expect(error.lease).toBeUndefined()
+  expect(error.leaseName).toBeUndefined()
   expect(inspect(error)).not.toContain('undefined')
-  const stale = new LeaseError('STALE_TOKEN', 'x', { lease: 'a', retryAfter: 0, token: 0n, highest: 2n, result: null })
-  expect(stale).toMatchObject({ lease: 'a', retryAfter: 0, token: 0n, highest: 2n, result: null })
+  const stale = new LeaseError('STALE_TOKEN', 'x', {
+    leaseName: 'a',
+    retryAfter: 0,
+    token: 0n,
+    highest: 2n,
+    result: null,
+  })
+  expect(stale).toMatchObject({ leaseName: 'a', retryAfter: 0, token: 0n, highest: 2n, result: null })
 })
 
 test('M8: a long message is clipped, because a server may answer with any text', () => {

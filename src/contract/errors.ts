@@ -48,7 +48,7 @@ export type LeaseErrorCode =
 export interface LeaseErrorOptions {
   readonly cause?: unknown
   /** The name of the lease. */
-  readonly lease?: string | undefined
+  readonly leaseName?: string | undefined
   /** May the same call succeed later? @default true for BUSY, TOO_MANY_WAITERS, STORE_UNAVAILABLE and OUTCOME_UNKNOWN */
   readonly retryable?: boolean | undefined
   /** Milliseconds after which the store expects to serve again. */
@@ -65,7 +65,7 @@ export interface LeaseErrorOptions {
 /** Also ends the search in causes that form a cycle. */
 const DEEPEST_CAUSE = 10
 
-const DETAILS = ['lease', 'retryAfter', 'holder', 'result', 'token', 'highest'] as const
+const DETAILS = ['leaseName', 'retryAfter', 'holder', 'result', 'token', 'highest'] as const
 
 const RETRYABLE: ReadonlySet<LeaseErrorCode> = new Set([
   'BUSY',
@@ -86,7 +86,7 @@ export interface CodedError<Code extends LeaseErrorCode> extends Error {
   /** What went wrong; `LeaseErrorCode` explains each code. */
   readonly code: Code
   /** The name of the lease, if the error is about one. */
-  readonly lease: string | undefined
+  readonly leaseName: string | undefined
   /** May the same call succeed later? */
   readonly retryable: boolean
   /** Milliseconds after which the store expects to serve again. */
@@ -134,7 +134,7 @@ export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
   readonly code: LeaseErrorCode
   readonly retryable: boolean
   // Only values that exist become properties, so a logged error does not list `undefined`.
-  declare readonly lease: string | undefined
+  declare readonly leaseName: string | undefined
   declare readonly retryAfter: number | undefined
   declare readonly holder: LeaseRecord | undefined
   declare readonly result: unknown
@@ -169,7 +169,7 @@ export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
       name: this.name,
       code: this.code,
       message: this.message,
-      lease: this.lease,
+      leaseName: this.leaseName,
       retryable: this.retryable,
       retryAfter: this.retryAfter,
       holder: this.holder && recordToJSON(this.holder),

@@ -153,7 +153,7 @@ test('an unresponsive store is retried for one ttl, then given up', async () => 
   await clock.advance(2_000)
   expect(acquiring.error).toMatchObject({
     code: 'STORE_UNAVAILABLE',
-    lease: 'a',
+    leaseName: 'a',
     retryable: true,
     cause: { code: 'OUTCOME_UNKNOWN' },
     message: expect.stringMatching(

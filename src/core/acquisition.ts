@@ -167,7 +167,7 @@ export class Acquisition {
     const waited = Math.round(this.#core.clock.now() - this.#started)
     const failed = this.#wait > 0 ? `was not acquired within ${waited} ms: it ` : ''
     const message = `${JSON.stringify(name)} ${failed}is ${this.state}`
-    this.#timeout = new LeaseError('BUSY', message, { lease: name, holder: this.#holder })
+    this.#timeout = new LeaseError('BUSY', message, { leaseName: name, holder: this.#holder })
     return this.#timeout
   }
 
@@ -337,7 +337,7 @@ function unanswered(reason: LeaseError, asked: string, name: string, ttl: number
   const message =
     `${reason.message} (${asked}): check its address, and that it runs; ` +
     `if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
-  return new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: reason })
+  return new LeaseError('STORE_UNAVAILABLE', message, { leaseName: name, cause: reason })
 }
 
 /** Throws `OUTCOME_UNKNOWN` for a grant that has ended before its answer came, which took `elapsed` ms. */

@@ -140,5 +140,5 @@ export class Closing {
 
 /** It names the lease, because a call that nobody awaits rejects with it. */
 function closedWhileHeld(name: string): LeaseError {
-  return new LeaseError('CLOSED', `these locks were closed while ${JSON.stringify(name)} was held`, { lease: name })
+  return new LeaseError('CLOSED', `these locks were closed while ${JSON.stringify(name)} was held`, { leaseName: name })
 }

@@ -111,7 +111,7 @@ test('the holder is notified before another can hold, however the store is cut o
       expect(told).toBeLessThan(passed)
       expect(passed).toBeLessThan(Number.POSITIVE_INFINITY)
       expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
-      expect(signal.reason).toMatchObject({ code: 'LEASE_LOST', lease: 'a', retryable: false })
+      expect(signal.reason).toMatchObject({ code: 'LEASE_LOST', leaseName: 'a', retryable: false })
     }),
     { numRuns: 60 },
   )

@@ -245,6 +245,6 @@ export class HeldLease implements ListedLease {
 
   #fault(code: LeaseErrorCode, what: string): LeaseError {
     const kind = this.limit === undefined ? 'lease' : 'permit of'
-    return new LeaseError(code, `the ${kind} ${JSON.stringify(this.name)} ${what}`, { lease: this.name })
+    return new LeaseError(code, `the ${kind} ${JSON.stringify(this.name)} ${what}`, { leaseName: this.name })
   }
 }

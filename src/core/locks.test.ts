@@ -13,7 +13,7 @@ test('a timeout for a name that these locks hold says so', async () => {
   expect(inner.error).toMatchObject({
     code: 'BUSY',
     retryable: true,
-    lease: 'a',
+    leaseName: 'a',
     holder: { owner: outer.owner, token: outer.token },
     message: `"a" was not acquired within 1000 ms: it is held by these locks (${outer.owner}) since ${since}, for another 4000 ms unless renewed; leases are not re-entrant`,
   })

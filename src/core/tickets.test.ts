@@ -20,7 +20,7 @@ test('each permit is a lease on a ticket of its own, up to the limit', async () 
   expect(await semaphore.tryAcquire()).toBeUndefined()
   await expect(semaphore.acquire({ wait: 0 })).rejects.toMatchObject({
     code: 'BUSY',
-    lease: 'api',
+    leaseName: 'api',
     message: expect.stringMatching(/^"api" is not free for a slot of \d+: it is held by /),
   })
   expect(await other.tryAcquire('api#2')).toBeUndefined()
@@ -45,7 +45,7 @@ test('a call that waits asks again until a ticket is free, and leaves nothing be
   const semaphore = locks.semaphore('api', { limit: 2 })
   const timeout = follow(semaphore.acquire({ wait: 10_000 }))
   await clock.advance(10_000)
-  expect(timeout.error).toMatchObject({ code: 'BUSY', lease: 'api', holder: { owner: 'other' } })
+  expect(timeout.error).toMatchObject({ code: 'BUSY', leaseName: 'api', holder: { owner: 'other' } })
   expect(store.count('acquire')).toBeLessThanOrEqual(2 * 101) // two for each 100 ms
   const stop = new AbortController()
   const aborted = follow(semaphore.acquire({ signal: stop.signal }))

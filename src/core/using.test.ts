@@ -84,7 +84,7 @@ describe('when the lease is lost', () => {
       await other.break('a')
       return 'done'
     }
-    await expect(locks.using('a', work)).rejects.toMatchObject({ code: 'LEASE_LOST', lease: 'a', result: 'done' })
+    await expect(locks.using('a', work)).rejects.toMatchObject({ code: 'LEASE_LOST', leaseName: 'a', result: 'done' })
   })
 
   test('work that blocked the event loop past the deadline rejects LEASE_LOST with the result', async () => {

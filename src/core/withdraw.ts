@@ -58,7 +58,7 @@ export async function withdraw(
           if ((failures === 0 && !isLate) || !lease) return 'gone'
           const what = isLate ? 'ended while it was released' : 'was gone when its release was repeated after a failure'
           const message = `the lease ${JSON.stringify(name)} ${what}`
-          return unknown(new LeaseError('OUTCOME_UNKNOWN', message, { lease: name }))
+          return unknown(new LeaseError('OUTCOME_UNKNOWN', message, { leaseName: name }))
         }
         released = true
         if (repeats-- <= 0) return 'released'

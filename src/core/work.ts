@@ -56,7 +56,7 @@ export class Works {
       this.#closing.endBody()
       lost = await ending
     }
-    if (lost) throw new LeaseError(lost.code, lost.message, { lease: lost.lease, cause: lost, result })
+    if (lost) throw new LeaseError(lost.code, lost.message, { leaseName: lost.leaseName, cause: lost, result })
     return result
   }
 

@@ -98,14 +98,15 @@ export class Campaign {
 
   #resign(ending: AbortController): void {
     ending.abort(
-      new LeaseError('CLOSED', `the leader of ${JSON.stringify(this.#name)} resigned`, { lease: this.#name }),
+      new LeaseError('CLOSED', `the leader of ${JSON.stringify(this.#name)} resigned`, { leaseName: this.#name }),
     )
     this.delayNext()
   }
 
   #onFailure(error: unknown, began: number | undefined): void {
     const isLease = LeaseError.is(error)
-    const isOver = isLease && error.lease === this.#name && (error.code === 'LEASE_LOST' || error.code === 'MAX_HOLD')
+    const isOver =
+      isLease && error.leaseName === this.#name && (error.code === 'LEASE_LOST' || error.code === 'MAX_HOLD')
     if (began !== undefined && isOver) return // reported by the signal of the lease and by the event lease_lost
     if (began === undefined ? !(isLease && error.retryable) : this.#stop.aborted) throw error
     const { random } = this.#host

@@ -230,7 +230,7 @@ test('the value of proclaim is visible to all, until the next term begins with t
   void (async () => {
     for await (const leader of other.election('a').observe({ signal: stop.signal, every: 100 })) seen.push(leader?.note)
   })()
-  await expect(election.proclaim('too early')).rejects.toMatchObject({ code: 'LEASE_LOST', lease: 'a' })
+  await expect(election.proclaim('too early')).rejects.toMatchObject({ code: 'LEASE_LOST', leaseName: 'a' })
   void election.run(untilTold)
   await clock.advance(100)
   for (const value of ['serving', 'serving', 'draining']) {

@@ -127,7 +127,7 @@ export class StoreElection implements Election {
   async proclaim(value: string): Promise<void> {
     if (this.#term) return this.#term.lease.annotate(value)
     const message = `this candidate does not lead ${JSON.stringify(this.name)} now: proclaim from the work of run()`
-    throw new LeaseError('LEASE_LOST', message, { lease: this.name })
+    throw new LeaseError('LEASE_LOST', message, { leaseName: this.name })
   }
 
   async leader(): Promise<LeaseRecord | undefined> {

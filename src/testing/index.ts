@@ -98,7 +98,7 @@ class StagedLocks extends StoreLocks implements TestLocks {
     } = await this.other.inspect(name)
     const why = holder ? `held by ${holder.owner}: release it first` : 'free, but others wait for it: end their waits'
     const message = `${JSON.stringify(name)} is ${why}`
-    throw new LeaseError('INVALID_ARGUMENT', message, { lease: name, holder })
+    throw new LeaseError('INVALID_ARGUMENT', message, { leaseName: name, holder })
   }
 
   async lose(name: string): Promise<void> {

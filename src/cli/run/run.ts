@@ -51,13 +51,16 @@ async function acquire(locks: Locks, options: RunOptions, output: Output, signal
     return await (also.length > 0 ? locks.all([name, ...also]).acquire(asked) : locks.acquire(name, asked))
   } catch (error) {
     if (!LeaseError.is(error) || error.code !== 'BUSY') throw error
-    const { holder, lease = name } = error
+    const { holder, leaseName = name } = error
     if (sharing) return output.fail(error, wait > 0 ? EXIT.timeout : options.busyExit)
     const [text, exit] =
       wait > 0
-        ? [`${lease} was not acquired within ${formatDuration(wait)}: it is ${describeHolder(holder)}`, EXIT.timeout]
-        : [`${lease} is ${describeHolder(holder)}`, options.busyExit]
-    return output.fail(new LeaseError('BUSY', text, { lease, holder }), exit)
+        ? [
+            `${leaseName} was not acquired within ${formatDuration(wait)}: it is ${describeHolder(holder)}`,
+            EXIT.timeout,
+          ]
+        : [`${leaseName} is ${describeHolder(holder)}`, options.busyExit]
+    return output.fail(new LeaseError('BUSY', text, { leaseName, holder }), exit)
   }
 }
 

@@ -58,13 +58,13 @@ export type Notification =
 export interface PlainError {
   readonly code: LeaseErrorCode
   readonly message: string
-  readonly lease: string | undefined
+  readonly leaseName: string | undefined
   readonly retryable: boolean
   readonly retryAfter: number | undefined
 }
 
-export function plainError({ code, message, lease, retryable, retryAfter }: LeaseError): PlainError {
-  return { code, message, lease, retryable, retryAfter }
+export function plainError({ code, message, leaseName, retryable, retryAfter }: LeaseError): PlainError {
+  return { code, message, leaseName, retryable, retryAfter }
 }
 
 export function leaseError({ code, message, ...options }: PlainError): LeaseError {

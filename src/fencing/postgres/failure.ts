@@ -22,9 +22,7 @@ export function refusalOf(error: unknown): LeaseError | undefined {
   return new LeaseError(
     'LEASE_LOST',
     `the lease ${JSON.stringify(resource)} expired or was released, or is not in this database: stop`,
-    {
-      lease: resource,
-    },
+    { leaseName: resource },
   )
 }
 

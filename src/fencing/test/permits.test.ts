@@ -151,7 +151,7 @@ describe.each(Object.keys(banks))('%s', engine => {
     const locks = testLocks()
     const held = await locks.semaphore('over', { limit: 2 }).acquire({ permits: 2 })
     await locks.lose('over')
-    expect(await failureOf(bank.add(held))).toMatchObject({ code: 'LEASE_LOST', lease: 'over' })
+    expect(await failureOf(bank.add(held))).toMatchObject({ code: 'LEASE_LOST', leaseName: 'over' })
     await locks.close()
   })
 

@@ -59,7 +59,7 @@ test('a fence that also checks leases blocks other grants until the transaction 
   })
   expect(await failureOf(fence.transaction(other, async () => {}))).toMatchObject({
     code: 'LEASE_LOST',
-    lease: 'guarded',
+    leaseName: 'guarded',
   })
   await using next = await locks.acquire('guarded', { ttl: 10_000 })
   await expect(fence.transaction(other, async () => {})).rejects.toEqual(stale(lease.token, next.token))
@@ -83,7 +83,7 @@ test('a fence that also checks leases keeps the slots of a permit until its tran
     expect(await locks.tryAcquire(name)).toBeUndefined()
     await client.query(INSERT)
   })
-  expect(await failureOf(fence.transaction(shown, async () => {}))).toMatchObject({ code: 'LEASE_LOST', lease: name })
+  expect(await failureOf(fence.transaction(shown, async () => {}))).toMatchObject({ code: 'LEASE_LOST', leaseName: name })
   await using next = await semaphore.acquire()
   expect(next.slots).toEqual([0])
   await fence.touch(next)

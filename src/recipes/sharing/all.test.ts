@@ -36,7 +36,7 @@ test('when one is lost, the signal aborts with its reason and the others are rel
   await other.break('b')
   await clock.advance(3_333)
   expect(set.signal.aborted).toBe(true)
-  expect(set.signal.reason).toMatchObject({ code: 'LEASE_LOST', lease: 'b' })
+  expect(set.signal.reason).toMatchObject({ code: 'LEASE_LOST', leaseName: 'b' })
   expect(set.leases.map(({ signal }) => signal.reason)).toEqual(Array(3).fill(set.signal.reason))
   expect(() => set.assertHeld()).toThrow(set.signal.reason)
   expect(seen).toBe(true) // also by listeners of its leases
@@ -86,7 +86,7 @@ test('using: a loss after the work returned rejects with its result', async () =
     }),
   )
   await clock.advance(4_000)
-  expect(job.error).toMatchObject({ code: 'LEASE_LOST', lease: 'b', result: 42 })
+  expect(job.error).toMatchObject({ code: 'LEASE_LOST', leaseName: 'b', result: 42 })
   expect(clock.pending).toBe(0)
 })
 
@@ -141,7 +141,7 @@ test('a lease that is released by itself ends the set, and the rest stays until 
   const { locks, other } = stage()
   const set = await locks.all(['a', 'b']).acquire()
   await set.leases[0]?.release()
-  expect(() => set.assertHeld()).toThrow(expect.objectContaining({ code: 'CLOSED', lease: 'a' }))
+  expect(() => set.assertHeld()).toThrow(expect.objectContaining({ code: 'CLOSED', leaseName: 'a' }))
   expect([set.remaining, set.signal.aborted]).toEqual([0, false])
   expect(await heldNames(other)).toEqual(['b'])
   expect(await set.release()).toBe('released')
@@ -157,7 +157,7 @@ test('as JSON a set has its names, its leases with their tokens, and what remain
     remaining: 988,
   })
   await locks.lose('a')
-  expect(set.signal.reason).toMatchObject({ lease: 'a' })
+  expect(set.signal.reason).toMatchObject({ leaseName: 'a' })
   await locks.close()
 })
 

@@ -94,14 +94,14 @@ export class Gathering {
   #timeout(busy: Acquisition): LeaseError {
     const error = busy.timeout()
     if (this.#ordered.length === 1) return error
-    const { lease, holder } = error
-    const message = `${this.#failed()}: ${JSON.stringify(lease)} is ${busy.state}`
-    return new LeaseError('BUSY', message, { lease, holder })
+    const { leaseName, holder } = error
+    const message = `${this.#failed()}: ${JSON.stringify(leaseName)} is ${busy.state}`
+    return new LeaseError('BUSY', message, { leaseName, holder })
   }
 
   #lostTooLate(loss: LeaseError): LeaseError {
     const message = `${this.#failed()}: ${loss.message} while others were awaited`
-    return new LeaseError('BUSY', message, { lease: loss.lease, cause: loss })
+    return new LeaseError('BUSY', message, { leaseName: loss.leaseName, cause: loss })
   }
 
   #failed(): string {

@@ -11,7 +11,7 @@ export interface LeaseSet extends AsyncDisposable {
   readonly names: readonly string[]
   /** The lease on each of `names`, each with its own fencing token. To release them, release the set. */
   readonly leases: readonly Lease[]
-  /** Aborts as `Lease.signal` when any of them is lost, with that reason. `reason.lease` is the name that was lost. */
+  /** Aborts as `Lease.signal` when any of them is lost, with that reason. `reason.leaseName` is the name that was lost. */
   readonly signal: AbortSignal
   /** Milliseconds until the first of them is over unless it is renewed; 0 when one is lost or released. */
   readonly remaining: number

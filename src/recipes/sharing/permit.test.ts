@@ -19,7 +19,7 @@ test('using releases, reports a loss with the result, and passes on errors of th
     await locks.lose('x')
     return signal.aborted
   })
-  await expect(losing).rejects.toMatchObject({ code: 'LEASE_LOST', lease: 'x', result: true })
+  await expect(losing).rejects.toMatchObject({ code: 'LEASE_LOST', leaseName: 'x', result: true })
   const stop = new AbortController()
   const aborted = semaphore.using(
     { signal: stop.signal },
@@ -199,6 +199,6 @@ test('lose() of test locks ends a slot of a permit', async () => {
   const second = await semaphore.acquire()
   await first.release()
   await locks.lose('x')
-  expect(second.signal.reason).toMatchObject({ code: 'LEASE_LOST', lease: 'x' })
+  expect(second.signal.reason).toMatchObject({ code: 'LEASE_LOST', leaseName: 'x' })
   await expect(locks.lose('x')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
 })

@@ -12,7 +12,7 @@ test('grants up to the limit, each permit with a slot of its own, and refuses th
   expect(await semaphore.tryAcquire()).toBeUndefined()
   await expect(semaphore.acquire({ wait: 0 })).rejects.toMatchObject({
     code: 'BUSY',
-    lease: 'api',
+    leaseName: 'api',
     message: expect.stringMatching(/^"api" is not free for a slot of 3: slot \d is held by/),
   })
   expect(await permits[1]?.release()).toBe('released')
@@ -161,7 +161,7 @@ describe('several permits', () => {
     await clock.advance(1_100)
     expect(permit.signal.reason).toMatchObject({
       code: 'LEASE_LOST',
-      lease: 'x',
+      leaseName: 'x',
       message: expect.stringContaining('the permit of "x"'),
     })
     expect(permit.remaining).toBe(0)

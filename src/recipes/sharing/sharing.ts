@@ -36,7 +36,7 @@ export interface Sharing {
    * - Sets do not deadlock, whatever the order of their names: every process acquires in the same order.
    * - When one lease is lost, `set.signal` aborts and the others are released at once; after `maxHold` they are not. If
    *   one is lost while the call still waits for another name, it begins anew, within `wait`.
-   * - `BUSY` has the name that was busy, as `error.lease`. `maxHold` counts from when all are held.
+   * - `BUSY` has the name that was busy, as `error.leaseName`. `maxHold` counts from when all are held.
    * - While it waits, it holds the names that come before, and others wait for those.
    *
    * A call inside the work of another can deadlock: acquire in one call what you need together. Sends no request by

@@ -14,6 +14,6 @@ test.each(calls)('wait limits a call for %s while the store does not answer', as
   set.store.ruleAll(lost)
   const call = follow(acquire(set, { wait: 1_000 }))
   await set.clock.advance(1_100)
-  expect(call).toMatchObject({ settled: true, error: { code: 'BUSY', lease: 'x' } })
+  expect(call).toMatchObject({ settled: true, error: { code: 'BUSY', leaseName: 'x' } })
   expect(String(call.error)).not.toContain('\u241f')
 })

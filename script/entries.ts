@@ -7,6 +7,7 @@ const ROOT = join(import.meta.dirname, '..')
 /** The entry points of the package by name, in `dist` and after `holdfast/`, each with its source. */
 export const ENTRIES: Readonly<Record<string, string>> = {
   index: 'src/index.ts',
+  'current-lease': 'src/current-lease.ts',
   ...Object.fromEntries(ENGINES.map(({ name }) => [name, `src/stores/${name}/index.ts`])),
   ...Object.fromEntries(fences().map(name => [`fencing/${name}`, `src/fencing/${name}/index.ts`])),
   prometheus: 'src/observe/prometheus.ts',

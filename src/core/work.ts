@@ -1,6 +1,7 @@
 import { invalid } from '../contract/check.ts'
 import { LeaseError } from '../contract/errors.ts'
 import type { LeaseRecord } from '../contract/store.ts'
+import { surround } from '../contract/surrounding.ts'
 import type { Closing } from './closing.ts'
 import type { Signals } from './signals.ts'
 
@@ -46,7 +47,7 @@ export class Works {
     let lost: LeaseError | undefined
     let result: Result
     try {
-      result = await work(held.handle)
+      result = await surround(held.handle, work)
     } catch (error) {
       const { aborted, reason } = held.signal
       throw aborted && isAbort(error, reason) ? reason : error

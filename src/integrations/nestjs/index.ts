@@ -1,5 +1,4 @@
 export { LeaseHealth, type LeaseHealthResult } from './health.ts'
 export { LeaseCron, type LeaseCronOptions } from './lease-cron.ts'
-export { currentLease } from './method.ts'
 export { InjectLocks, LeaseModule, type LeaseModuleAsyncOptions, type LeaseModuleOptions } from './module.ts'
 export { UseLease, type UseLeaseOptions } from './use-lease.ts'

@@ -7,8 +7,9 @@ import { Test } from '@nestjs/testing'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { until } from '../../../lab/servers/until.ts'
 import { createLocks } from '../../create-locks.ts'
+import { currentLease } from '../../current-lease.ts'
 import { sqlite } from '../../stores/sqlite/index.ts'
-import { currentLease, LeaseCron, LeaseModule } from './index.ts'
+import { LeaseCron, LeaseModule } from './index.ts'
 
 let folder: string
 const apps: INestApplication[] = []

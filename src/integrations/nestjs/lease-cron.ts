@@ -1,9 +1,10 @@
 import { Inject } from '@nestjs/common'
 import { ModuleRef } from '@nestjs/core'
 import { checkKeys, invalid } from '../../contract/check.ts'
+import { surround } from '../../contract/surrounding.ts'
 import type { Locks } from '../../create-locks.ts'
 import { Ticks } from '../ticks.ts'
-import { type Method, methodOf, replace, runUnder } from './method.ts'
+import { type Method, methodOf, replace } from './method.ts'
 import { LOCKS } from './token.ts'
 
 export interface LeaseCronOptions {
@@ -54,7 +55,7 @@ export function LeaseCron(options: LeaseCronOptions = {}): MethodDecorator {
       const lease = await new Ticks(locks).begin(name, `${name}:${new Date(time).toISOString()}`, keep)
       if (!lease) return undefined
       try {
-        return await runUnder(lease, async () => method.apply(this, parameters))
+        return await surround(lease, async () => method.apply(this, parameters))
       } finally {
         await lease.release()
       }

@@ -1,21 +1,7 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { invalid } from '../../contract/check.ts'
-import type { Lease } from '../../contract/lease.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a decorator fits methods of all types
 export type Method = (this: any, ...parameters: any[]) => unknown
-
-const leases = new AsyncLocalStorage<Lease>()
-
-/** The lease of the innermost `@UseLease` or `@LeaseCron` method in progress. `undefined` outside of one. */
-export function currentLease(): Lease | undefined {
-  return leases.getStore()
-}
-
-/** Runs work, in which `currentLease()` is the lease. */
-export function runUnder<T>(lease: Lease, work: () => T): T {
-  return leases.run(lease, work)
-}
 
 /** The method that is decorated. Throws `INVALID_ARGUMENT`. */
 export function methodOf(descriptor: PropertyDescriptor | undefined, decorator: string): Method {

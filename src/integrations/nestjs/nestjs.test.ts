@@ -8,8 +8,9 @@ import { HealthCheckService, TerminusModule } from '@nestjs/terminus'
 import { Test } from '@nestjs/testing'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createLocks, type Locks } from '../../create-locks.ts'
+import { currentLease } from '../../current-lease.ts'
 import { sqlite } from '../../stores/sqlite/index.ts'
-import { currentLease, InjectLocks, LeaseHealth, LeaseModule, UseLease } from './index.ts'
+import { InjectLocks, LeaseHealth, LeaseModule, UseLease } from './index.ts'
 
 let folder: string
 let other: Locks

@@ -83,7 +83,10 @@ test('a fence that also checks leases keeps the slots of a permit until its tran
     expect(await locks.tryAcquire(name)).toBeUndefined()
     await client.query(INSERT)
   })
-  expect(await failureOf(fence.transaction(shown, async () => {}))).toMatchObject({ code: 'LEASE_LOST', leaseName: name })
+  expect(await failureOf(fence.transaction(shown, async () => {}))).toMatchObject({
+    code: 'LEASE_LOST',
+    leaseName: name,
+  })
   await using next = await semaphore.acquire()
   expect(next.slots).toEqual([0])
   await fence.touch(next)

@@ -6,7 +6,7 @@
 import { createLocks } from '../src/index.ts' // in your project: 'holdfast'
 import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
-const locks = createLocks(sqlite('leases.db'), { ttl: 10_000 })
+const locks = createLocks(sqlite('leases.db'), { ttl: 10_000, wait: 60_000 })
 
 const sent = await locks.using('reports', async lease => {
   console.log(`holding ${lease.name} with token ${lease.token}`)

@@ -12,6 +12,7 @@ export function leaseAnswer(error: unknown, busy: 409 | 503 = 409): Answer | und
   switch (leaseError?.code) {
     case 'BUSY': // nothing has begun
       return answer(busy, leaseError.code, 1)
+    case 'TOO_MANY_WAITERS':
     case 'LEASE_LOST': // it began, and another may hold the name now
     case 'MAX_HOLD':
     case 'STALE_TOKEN':
@@ -20,7 +21,7 @@ export function leaseAnswer(error: unknown, busy: 409 | 503 = 409): Answer | und
     case 'OUTCOME_UNKNOWN':
     case 'CLOSED': // this instance shuts down
       return answer(503, leaseError.code, Math.ceil((leaseError.retryAfter ?? 1_000) / 1_000))
-    default: // INVALID_ARGUMENT and DRIVER_MISSING are mistakes in the service
+    default: // others are mistakes in the service or its settings
       return undefined
   }
 }

@@ -56,6 +56,8 @@ test('the type of an error narrows by its code', () => {
   const error: unknown = new LeaseError('STALE_TOKEN', 'x', { token: 1n, highest: 2n })
   if (LeaseError.is(error, 'STALE_TOKEN')) expectTypeOf(error.token).toEqualTypeOf<bigint>()
   if (LeaseError.is(error, 'BUSY')) expectTypeOf(error.holder).toEqualTypeOf<LeaseRecord | undefined>()
+  if (LeaseError.is(error, 'BUSY')) expectTypeOf(error.waited).toEqualTypeOf<number>()
+  if (LeaseError.is(error, 'CLOSED')) expectTypeOf(error.waited).toEqualTypeOf<undefined>()
   if (LeaseError.is(error, 'LEASE_LOST')) expectTypeOf(error.result).toEqualTypeOf<unknown>()
   if (error instanceof LeaseError && error.code === 'CLOSED') expectTypeOf(error.token).toEqualTypeOf<undefined>()
   if (!LeaseError.is(error)) return
@@ -78,13 +80,14 @@ test('the type of an error narrows by its code', () => {
 test('an error is written as JSON with the token of its holder as decimal digits', () => {
   const token = 2n ** 60n + 1n
   const holder = { name: 'a', state: 'held', owner: 'o', note: '', token, remaining: 7 } as const
-  const error = new LeaseError('BUSY', 'held', { leaseName: 'a', holder, cause: new Error('x'), result: 1n })
+  const error = new LeaseError('BUSY', 'held', { leaseName: 'a', holder, waited: 5, cause: new Error('x'), result: 1n })
   expect(JSON.parse(JSON.stringify(error))).toEqual({
     name: 'LeaseError',
     code: 'BUSY',
     message: 'held',
     leaseName: 'a',
     retryable: true,
+    waited: 5,
     holder: { name: 'a', state: 'held', owner: 'o', note: '', token: '1152921504606846977', remaining: 7 },
   })
 })

@@ -54,6 +54,8 @@ export interface LeaseErrorOptions {
   /** Milliseconds after which the store expects to serve again. */
   readonly retryAfter?: number | undefined
   readonly holder?: LeaseRecord | undefined
+  /** Of BUSY and TOO_MANY_WAITERS: milliseconds that the call waited. */
+  readonly waited?: number | undefined
   /** What the work of `using` returned although its lease was lost. */
   readonly result?: unknown
   /** Of STALE_TOKEN: the token that was shown. */
@@ -65,7 +67,7 @@ export interface LeaseErrorOptions {
 /** Also ends the search in causes that form a cycle. */
 const DEEPEST_CAUSE = 10
 
-const DETAILS = ['leaseName', 'retryAfter', 'holder', 'result', 'token', 'highest'] as const
+const DETAILS = ['leaseName', 'retryAfter', 'holder', 'waited', 'result', 'token', 'highest'] as const
 
 const RETRYABLE: ReadonlySet<LeaseErrorCode> = new Set([
   'BUSY',
@@ -93,6 +95,8 @@ export interface CodedError<Code extends LeaseErrorCode> extends Error {
   readonly retryAfter: number | undefined
   /** The holder of the name, if the store knows it: its owner, its note, and the milliseconds that remain. */
   readonly holder: Code extends 'BUSY' ? LeaseRecord | undefined : undefined
+  /** Milliseconds that the call waited; 0 for `TOO_MANY_WAITERS`. */
+  readonly waited: Code extends 'BUSY' | 'TOO_MANY_WAITERS' ? number : undefined
   /** What the work of `using` returned although its lease was lost. */
   readonly result: Code extends 'LEASE_LOST' | 'MAX_HOLD' ? unknown : undefined
   /** The token that was shown. */
@@ -114,7 +118,7 @@ export type LeaseError = LeaseErrorOf<LeaseErrorCode>
 /** The class of the errors of this package. `LeaseError.is(error, code)` works across copies of it, unlike `instanceof`. */
 export interface LeaseErrorClass {
   readonly prototype: LeaseError
-  /** `STALE_TOKEN` needs `token` and `highest` among the options. */
+  /** `STALE_TOKEN` needs `token` and `highest` among the options, `BUSY` and `TOO_MANY_WAITERS` need `waited`. */
   new <Code extends LeaseErrorCode>(code: Code, message: string, options?: LeaseErrorOptions): LeaseErrorOf<Code>
   /**
    * True for a `LeaseError` of any copy of this package (an application may have two installed), and of this code if one
@@ -137,6 +141,7 @@ export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
   declare readonly leaseName: string | undefined
   declare readonly retryAfter: number | undefined
   declare readonly holder: LeaseRecord | undefined
+  declare readonly waited: number | undefined
   declare readonly result: unknown
   declare readonly token: bigint | undefined
   declare readonly highest: bigint | undefined
@@ -173,6 +178,7 @@ export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
       retryable: this.retryable,
       retryAfter: this.retryAfter,
       holder: this.holder && recordToJSON(this.holder),
+      waited: this.waited,
       token: this.token?.toString(),
       highest: this.highest?.toString(),
     }

@@ -9,7 +9,7 @@ test('subscribe refuses an unknown event and an invalid listener', () => {
   expect(() => untyped('lease_aquired', () => {})).toThrow(
     expect.objectContaining({
       code: 'INVALID_ARGUMENT',
-      message: expect.stringContaining('there is no event "lease_aquired", only acquire_began, acquire_failed, '),
+      message: expect.stringContaining('there is no event "lease_aquired", only acquire_began, lease_acquired, '),
     }),
   )
   expect(() => untyped('toString', () => {})).toThrow('there is no event "toString"')
@@ -114,7 +114,7 @@ test('a call is reported before it returns, and its result under the same id', a
   const told: unknown[] = []
   const stops = [
     subscribe('acquire_began', ({ id, name, owner, ttl }) => told.push(['began', id, name, owner, ttl])),
-    subscribe('acquire_failed', ({ id, error }) => told.push(['failed', id, error])),
+    subscribe('not_acquired', ({ id, error }) => told.push(['failed', id, error])),
     subscribe('lease_acquired', ({ id }) => told.push(['acquired', id])),
     subscribe('release_began', ({ lease }) => told.push(['releasing', lease.name])),
   ]

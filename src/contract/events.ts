@@ -11,8 +11,8 @@ interface Emitter<Message> {
 // As an object, so that none can be missing.
 const NAMES: { readonly [Name in keyof LeaseEvents]: true } = {
   acquire_began: true,
-  acquire_failed: true,
   lease_acquired: true,
+  not_acquired: true,
   lease_busy: true,
   self_wait: true,
   heartbeat: true,

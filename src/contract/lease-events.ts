@@ -8,7 +8,7 @@ import type { WarningCode } from './warning-code.ts'
  * docs/reference/events.md is generated from these comments.
  */
 export interface LeaseEvents {
-  /** A call requests a name. Emitted before it returns. `lease_acquired` or `acquire_failed` follows with the same `id`. */
+  /** A call requests a name. Emitted before it returns. `lease_acquired` or `not_acquired` follows with the same `id`. */
   acquire_began: {
     /** Identifies the call. */
     readonly id: string
@@ -32,15 +32,15 @@ export interface LeaseEvents {
     /** Acquire requests sent. */
     readonly requests: number
   }
-  /** The call ended without a lease: a timeout, an abort, or an error. */
-  acquire_failed: {
+  /** The call ended without a lease: the name stayed busy, the caller aborted, or the call failed. */
+  not_acquired: {
     /** Identifies the call. */
     readonly id: string
     /** The name. */
     readonly name: string
     /** The caller. */
     readonly owner: string
-    /** The rejection. For `tryAcquire` of a busy name `BUSY`. */
+    /** The rejection. Of a busy name `BUSY`, also for `tryAcquire`; then nothing failed. */
     readonly error: unknown
   }
   /** The store answered that another claim holds the name or is ahead in the queue. Emitted for each such answer. */

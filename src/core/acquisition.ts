@@ -2,18 +2,12 @@ import { LeaseError, type LeaseErrorOf } from '../contract/errors.ts'
 import { events } from '../contract/events.ts'
 import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
-import {
-  type Busy,
-  type Claim,
-  type Grant,
-  LARGEST_LIMIT,
-  type LeaseRecord,
-  type Store,
-  type Wake,
-} from '../contract/store.ts'
+import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
 import { FIRST_TRY, LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
+import { busyState } from './busy-state.ts'
 import { type Core, type ListedLease, leaseOn } from './core.ts'
+import type { AcquireTerms } from './options.ts'
 import { withdraw } from './withdraw.ts'
 
 /** Milliseconds until the next request if no watch could be armed. */
@@ -43,7 +37,6 @@ const LONGEST_KEPT = 300_000
 /** The reason of an ended watch. Without a reason, abort() makes an exception with a stack, which takes 25 us. */
 const OVER = 'the wait is over'
 
-const NOT_REENTRANT = 'leases are not re-entrant'
 const ONE_LOCKS = 'make one Locks per process, also if modules are loaded again'
 
 /** What an acquisition needs. */
@@ -80,6 +73,7 @@ export class Acquisition {
   readonly #claim: Claim
   readonly #cancel: Cancel
   readonly #wait: number
+  readonly #maxWaiters: number
   #started = Number.POSITIVE_INFINITY
   #giveUpAt = 0
   #watch: AbortController | undefined
@@ -100,16 +94,19 @@ export class Acquisition {
   #isArmed = false
   /** Is the time over? */
   #isOver = false
+  /** Is it counted among those that wait? */
+  #waits = false
   #endPause: (() => void) | undefined
   readonly #armPause = (wake: () => void): void => {
     this.#endPause = wake
   }
   #timeout: LeaseErrorOf<'BUSY'> | undefined
 
-  constructor(core: AcquisitionCore, claim: Claim, wait: number, cancel: Cancel) {
+  constructor(core: AcquisitionCore, claim: Claim, { wait, maxWaiters }: AcquireTerms, cancel: Cancel) {
     this.#core = core
     this.#claim = claim
     this.#wait = wait
+    this.#maxWaiters = maxWaiters
     this.#cancel = cancel
   }
 
@@ -119,11 +116,13 @@ export class Acquisition {
     this.#giveUpAt = this.#started + this.#wait
     let acquired: Acquired | undefined
     try {
+      if (this.#wait > 0) this.#core.waiters.check(this.#claim.name, this.#maxWaiters)
       for (let sent = this.#started; ; sent = this.#core.clock.now()) {
         this.#cancel.throwIfCancelled()
         this.#askAt = Number.POSITIVE_INFINITY
         acquired = await this.#attempt(sent)
         if (acquired || this.#isOver) return acquired
+        if (!this.#waits) this.#beginWait()
         // A release before the watch was armed could not wake this claim, so ask once more.
         if (await this.#arm()) continue
         for (let pause = this.#pause(); pause; pause = this.#pause()) await pause
@@ -131,7 +130,17 @@ export class Acquisition {
     } finally {
       if (!acquired && this.#mayBeKnown) this.#core.inBackground(withdraw(this.#core, this.#claim, this.#unsettled))
       this.#watch?.abort(OVER)
+      if (this.#waits) this.#core.waiters.remove(this.#claim.name)
     }
+  }
+
+  /** Throws if too many wait. Not before the first answer: a name that is free has room for any number of calls. */
+  #beginWait(): void {
+    if (this.#wait === 0) return
+    const { waiters } = this.#core
+    waiters.check(this.#claim.name, this.#maxWaiters)
+    waiters.add(this.#claim.name)
+    this.#waits = true
   }
 
   /** Asks once. Without `await`, because a wait keeps what its function keeps. */
@@ -167,7 +176,7 @@ export class Acquisition {
     const waited = Math.round(this.#core.clock.now() - this.#started)
     const failed = this.#wait > 0 ? `was not acquired within ${waited} ms: it ` : ''
     const message = `${JSON.stringify(name)} ${failed}is ${this.state}`
-    this.#timeout = new LeaseError('BUSY', message, { leaseName: name, holder: this.#holder })
+    this.#timeout = new LeaseError('BUSY', message, { leaseName: name, holder: this.#holder, waited })
     return this.#timeout
   }
 
@@ -297,7 +306,7 @@ export class Acquisition {
     const { name, owner } = this.#claim
     const waited = this.#core.clock.now() - this.#started
     events.self_wait.publish({ name, owner, lease: lease.handle, waited })
-    const what = `acquire has waited ${Math.round(waited)} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease, this.#isElsewhere)}; ${NOT_REENTRANT}`
+    const what = `acquire has waited ${Math.round(waited)} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease, this.#isElsewhere)}; leases are not re-entrant`
     const cure = `${this.#isElsewhere ? ONE_LOCKS : 'pass the lease to the code that needs it'}; --trace-warnings shows the call`
     warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)
   }
@@ -305,20 +314,11 @@ export class Acquisition {
   /** Of the name, for the message of an error: `… is held by …`. */
   get state(): string {
     const holder = this.#holder
-    const ahead = this.#busy?.ahead
-    if (!holder) return ahead ? `free, but ${waitBefore(ahead)}` : 'not available, holder unknown'
-    const remaining = `for another ${holder.remaining} ms unless renewed`
     // Another owner means other locks, which saves the search. The token decides, because owners may be shared.
-    const isOwn = holder.owner === this.#claim.owner && this.#claim.limit === undefined
-    const own = isOwn ? leaseOn(this.#claim.name, this.#core.leases) : undefined
-    if (own && own.token === holder.token) return `${this.#heldHere(own)}, ${remaining}; ${NOT_REENTRANT}`
-    const { limit, units = 1 } = this.#claim
-    if (limit === undefined) return `held by ${holder.owner}, ${remaining}`
-    const wanted = units === 1 ? 'a slot' : `${units} slots`
-    const which = holder.slots ? `slot ${holder.slots.join(', ')}` : 'it'
-    const queue = ahead ? `${waitBefore(ahead)}, and ` : ''
-    const asked = limit === LARGEST_LIMIT ? 'a reader' : `${wanted} of ${limit}`
-    return `not free for ${asked}: ${queue}${which} is held by ${holder.owner}, ${remaining}`
+    const mayBeOwn = holder?.owner === this.#claim.owner && this.#claim.limit === undefined
+    const own = mayBeOwn ? leaseOn(this.#claim.name, this.#core.leases) : undefined
+    const isOwn = own !== undefined && own.token === holder?.token
+    return busyState(this.#claim, { holder, ahead: this.#busy?.ahead }, isOwn ? this.#heldHere(own) : undefined)
   }
 
   #heldHere({ owner, heldSince }: ListedLease, isElsewhere = false): string {
@@ -326,10 +326,6 @@ export class Acquisition {
     const since = new Date(clock.wall() - (clock.now() - heldSince)).toISOString()
     return `held by ${isElsewhere ? 'other locks of this process' : 'these locks'} (${owner}) since ${since}`
   }
-}
-
-function waitBefore(count: number): string {
-  return count === 1 ? '1 claim waits before this one' : `${count} claims wait before this one`
 }
 
 /** What a call that gives up rejects with: an outcome that is unknown says how long the name may be held. */

@@ -5,6 +5,7 @@ import type { Store } from '../contract/store.ts'
 import { LoopDelay } from './advice/loop-delay.ts'
 import type { RenewalStatistics } from './advice/renewal-statistics.ts'
 import type { Beats } from './heartbeat.ts'
+import type { Waiters } from './waiters.ts'
 
 /** The environment of a `Locks`: `loopDelay` measures the event loop, and is left out in simulations. */
 export interface CoreEnvironment extends Environment {
@@ -52,6 +53,8 @@ export interface Core extends LeaseCore {
   readonly store: Store
   /** Called by an acquire whenever it begins to wait. */
   readonly onWait: () => void
+  /** Counts the calls that wait. */
+  readonly waiters: Waiters
 }
 
 /** How a lease is held. */

@@ -15,6 +15,7 @@ export interface Leasing extends AsyncDisposable {
    *
    * Rejects:
    * - `BUSY`: the name was held for all of `wait` (default: no limit).
+   * - `TOO_MANY_WAITERS`: `maxWaiters` calls already wait for it.
    * - `STORE_UNAVAILABLE`: the store did not answer for one ttl, or for `wait` if that is shorter.
    * - The reason of `signal`, when it aborts.
    * - `CLOSED`, `INVALID_ARGUMENT`.

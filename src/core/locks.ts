@@ -47,6 +47,7 @@ import {
 import { holdWith, type OpenRenewer, type Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
 import { hasTickets, Tickets, ticketName } from './tickets.ts'
+import { Waiters } from './waiters.ts'
 import { withdrawIfCancelled } from './withdraw.ts'
 import { type Tried, type WorkArguments, Works, workOf } from './work.ts'
 
@@ -98,6 +99,7 @@ export class CoreLocks implements Leasing {
       },
       inBackground: withdrawal => this.closing.inBackground(withdrawal),
       onWait: () => this.closing.watch(),
+      waiters: new Waiters(),
     }
   }
 
@@ -192,6 +194,7 @@ export class CoreLocks implements Leasing {
     return {
       ttl: options.ttl ?? defaults.ttl ?? DEFAULT_TTL,
       wait: isTry(verb) ? 0 : (options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY),
+      maxWaiters: options.maxWaiters ?? defaults.maxWaiters ?? Number.POSITIVE_INFINITY,
       note: options.note ?? defaults.note ?? '',
       owner: options.owner ?? this.#owner,
       heartbeat: options.heartbeat ?? defaults.heartbeat ?? true,
@@ -244,7 +247,7 @@ export class CoreLocks implements Leasing {
     const stop = this.signals.onAbort(terms.signal, reason => cancel.cancel(reason))
     const { core } = this
     const tickets = terms.limit !== undefined && terms.limit > 1 && hasTickets(core.store) && new Tickets(core, claim)
-    const acquisition = new Acquisition(tickets ? { ...core, store: tickets } : core, claim, limit, cancel)
+    const acquisition = new Acquisition(tickets ? { ...core, store: tickets } : core, claim, terms, cancel)
     let renewer: Renewer | undefined
     const acquireWithThread = async (): Promise<Acquired | undefined> => {
       renewer = await request(this.core.clock, LONGEST_DELAY, () => this.startRenewer(), { cancel })
@@ -266,11 +269,11 @@ export class CoreLocks implements Leasing {
         // Last, because a listener may release the lease or close these locks.
         if (events.lease_acquired.hasSubscribers)
           events.lease_acquired.publish({ id: claim.id, lease: lease.handle, waited, requests })
-      } else if (events.acquire_failed.hasSubscribers)
+      } else if (events.not_acquired.hasSubscribers)
         // The event has the error that `acquire` throws.
-        events.acquire_failed.publish({ id: claim.id, name, owner, error: acquisition.timeout() })
+        events.not_acquired.publish({ id: claim.id, name, owner, error: acquisition.timeout() })
     } catch (error) {
-      if (events.acquire_failed.hasSubscribers) events.acquire_failed.publish({ id: claim.id, name, owner, error })
+      if (events.not_acquired.hasSubscribers) events.not_acquired.publish({ id: claim.id, name, owner, error })
       throw error
     } finally {
       stop()

@@ -1,4 +1,13 @@
-import { checkDuration, checkHeartbeat, checkSignal, checkText, checkTtl, checkWait } from '../contract/check.ts'
+import {
+  checkDuration,
+  checkHeartbeat,
+  checkSignal,
+  checkText,
+  checkTtl,
+  checkWait,
+  invalid,
+  show,
+} from '../contract/check.ts'
 import type { SharedKind } from '../contract/lease-events.ts'
 import type { Store } from '../contract/store.ts'
 
@@ -41,6 +50,11 @@ export interface TryOptions extends LeaseOptions {
 export interface AcquireOptions extends TryOptions {
   /** Milliseconds to wait for a name that is held. 0 asks once and does not queue. @default Infinity */
   readonly wait?: number | undefined
+  /**
+   * The most calls of these locks that wait for one name. Where as many wait, a call rejects `TOO_MANY_WAITERS` and does
+   * not wait. A whole number from 1. @default no limit
+   */
+  readonly maxWaiters?: number | undefined
 }
 
 /** How `close` ends. */
@@ -91,6 +105,7 @@ export function runsWork(verb: Verb): boolean {
 export interface AcquireTerms {
   readonly ttl: number
   readonly wait: number
+  readonly maxWaiters: number
   readonly note: string
   readonly owner: string
   readonly heartbeat: boolean | 'thread'
@@ -107,9 +122,9 @@ export interface AcquireTerms {
 }
 
 export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat', 'livenessLimit', 'maxHold']
-export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait'])
+export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'maxWaiters'])
 const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])
-const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'signal'])
+const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'maxWaiters', 'signal'])
 /** The names of the options of a call. */
 export function keysOf(verb: Verb): ReadonlySet<string> {
   return isTry(verb) ? tryKeys : acquireKeys
@@ -124,13 +139,20 @@ export const closeKeys: ReadonlySet<string> = new Set(['grace'])
  * `ttlName`: the name of the ttl in a message.
  */
 export function checkOptions(options: AcquireOptions, store: Store, hasThread: boolean, ttlName?: string): void {
-  const { ttl, wait, note, owner, heartbeat, livenessLimit, maxHold, signal } = options
+  const { ttl, wait, maxWaiters, note, owner, heartbeat, livenessLimit, maxHold, signal } = options
   if (ttl !== undefined) checkTtl(ttl, store, ttlName)
   if (wait !== undefined) checkWait(wait, 'wait')
+  if (maxWaiters !== undefined) checkWaiters(maxWaiters)
   if (note !== undefined) checkText(note, 'note')
   if (owner !== undefined) checkText(owner, 'owner')
   if (livenessLimit !== undefined) checkDuration(livenessLimit, 'livenessLimit')
   if (maxHold !== undefined) checkDuration(maxHold, 'maxHold')
   if (heartbeat !== undefined) checkHeartbeat(heartbeat, hasThread)
   checkSignal(signal)
+}
+
+/** `Infinity` lifts a default. */
+function checkWaiters(value: unknown): void {
+  if (typeof value === 'number' && value >= 1 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY)) return
+  throw invalid(`maxWaiters must be a whole number from 1, or Infinity, not ${show(value)}; wait: 0 does not wait`)
 }

@@ -125,7 +125,7 @@ test('the events are those of one call', async () => {
   await other.acquire('api#1')
   const stops = [
     subscribe('acquire_began', ({ name, kind }) => seen.push(`began ${name} ${kind}`)),
-    subscribe('acquire_failed', ({ name }) => seen.push(`failed ${name}`)),
+    subscribe('not_acquired', ({ name }) => seen.push(`failed ${name}`)),
     subscribe('lease_busy', ({ name }) => seen.push(`busy ${name}`)),
     subscribe('lease_acquired', ({ lease, requests }) => seen.push(`acquired ${lease.name} ${requests}`)),
     subscribe('lease_released', ({ lease }) => seen.push(`released ${lease.name}`)),

@@ -8,7 +8,7 @@ test('a watch that cannot be armed does not extend the wait', async () => {
   store.rule('watch', lost)
   const wait = follow(locks.acquire('a', { wait: 100 }))
   await clock.advance(100)
-  expect(wait.error).toMatchObject({ code: 'BUSY' })
+  expect(wait.error).toMatchObject({ code: 'BUSY', waited: 100 })
 })
 
 test('a failed watch is ended before the next attempt', async () => {

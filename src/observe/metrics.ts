@@ -1,3 +1,5 @@
+import { LeaseError } from '../contract/errors.ts'
+
 /** One metric, for Prometheus and OpenTelemetry alike. */
 export interface Metric {
   readonly kind: 'counter' | 'histogram' | 'gauge'
@@ -8,7 +10,7 @@ export interface Metric {
   /** A UCUM code, as OpenTelemetry requires. */
   readonly unit: string
   readonly help: string
-  /** Its own labels, each with the values that start at zero; `error_type` may take other values. */
+  /** Its own labels, each with the values that start at zero; others may follow. */
   readonly labels?: Readonly<Record<string, readonly string[]>>
   /** Does it describe one lease, so that the user's labels apply? @default true */
   readonly ofLease?: false
@@ -22,8 +24,7 @@ export interface Metric {
 const LONG = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400]
 
 export type MetricName =
-  | 'acquired'
-  | 'acquireFailures'
+  | 'acquires'
   | 'lost'
   | 'releaseFailures'
   | 'failedRequests'
@@ -38,19 +39,23 @@ export type MetricName =
   | 'oldestWait'
   | 'shortestTtl'
 
+/** How a call may end without an error. In capitals an outcome is the code of an error. */
+const OUTCOMES = ['acquired', 'busy', 'too_many_waiters', 'aborted'] as const
+
+/** The outcome of an acquire call that ended with `error`, if any. */
+export function outcomeOf(error?: unknown): string {
+  if (error === undefined) return 'acquired'
+  if (!LeaseError.is(error)) return 'aborted'
+  return error.code === 'BUSY' || error.code === 'TOO_MANY_WAITERS' ? error.code.toLowerCase() : error.code
+}
+
 const TABLE: Readonly<Record<MetricName, Omit<Metric, 'prometheus'>>> = {
-  acquired: {
+  acquires: {
     kind: 'counter',
-    otel: 'holdfast.lease.acquired',
-    unit: '{lease}',
-    help: 'Leases acquired.',
-  },
-  acquireFailures: {
-    kind: 'counter',
-    otel: 'holdfast.lease.acquire_failures',
+    otel: 'holdfast.lease.acquires',
     unit: '{call}',
-    help: 'Calls that ended without a lease, by error code. A busy name is BUSY.',
-    labels: { error_type: ['BUSY', 'STORE_UNAVAILABLE', 'OUTCOME_UNKNOWN', 'CLOSED', 'aborted'] },
+    help: 'Acquire calls by outcome: acquired, busy, too_many_waiters, aborted, or the code of an error.',
+    labels: { outcome: [...OUTCOMES, 'STORE_UNAVAILABLE', 'OUTCOME_UNKNOWN', 'CLOSED'] },
   },
   lost: {
     kind: 'counter',

@@ -89,10 +89,11 @@ test('every metric has its unit and the mapped labels', async () => {
   for (const { otel, unit } of over) expect(found[otel], otel).toMatchObject({ unit })
   const point = (name: string, kind: string): unknown =>
     found[name]?.points.find(({ attributes }) => attributes.kind === kind)
-  expect(point('holdfast.lease.acquired', 'a')).toMatchObject({ value: 1, attributes: { kind: 'a' } })
-  expect(point('holdfast.lease.acquire_failures', 'a')).toMatchObject({
-    attributes: { 'error.type': 'BUSY' },
-  })
+  const acquires = found['holdfast.lease.acquires']?.points.filter(({ attributes }) => attributes.kind === 'a')
+  expect(acquires?.map(({ value, attributes: { outcome } }) => [outcome, value])).toEqual([
+    ['acquired', 1],
+    ['busy', 1],
+  ])
   expect(point('holdfast.lease.lost', 'a')).toMatchObject({ value: 1, attributes: { reason: 'gone' } })
   expect(point('holdfast.requests.failed', 'b')).toMatchObject({
     attributes: { operation: 'release', 'error.type': 'STORE_UNAVAILABLE' },
@@ -109,8 +110,8 @@ test('every metric has its unit and the mapped labels', async () => {
   telemetry.stop()
   telemetry.stop()
   await locks.acquire('d')
-  const kinds = (await measured())['holdfast.lease.acquired']?.points.map(({ attributes }) => attributes.kind)
-  expect(kinds).toEqual(['a', 'b', 'c'])
+  const kinds = (await measured())['holdfast.lease.acquires']?.points.map(({ attributes }) => attributes.kind)
+  expect(kinds).toEqual(['a', 'a', 'b', 'c'])
 })
 
 test('acquire, hold and release are children of the span of the caller', async () => {
@@ -152,7 +153,7 @@ test('a waiter keeps its own caller when another wakes it, and a release has its
   ])
 })
 
-test('errors are on the span: a busy name is not an error, a loss is', async () => {
+test('errors are on the span: a busy name and an abort are not errors, a loss is', async () => {
   const { locks, other, clock, store } = stage({ ttl: 1_000, owner: 'me' })
   await other.acquire('a')
   await locks.tryAcquire('a')
@@ -166,8 +167,8 @@ test('errors are on the span: a busy name is not an error, a loss is', async () 
   await clock.advance(1_000)
   expect(release.settled).toBe(true)
   const [busy, aborted, , hold] = ended().filter(({ attributes }) => attributes['holdfast.lease.owner'] === 'me')
-  expect(busy).toMatchObject({ status: { code: 0 }, attributes: { 'error.type': 'BUSY' } })
-  expect(aborted).toMatchObject({ status: { code: 2, message: 'shutdown' }, attributes: { 'error.type': 'aborted' } })
+  expect(busy).toMatchObject({ status: { code: 0 }, attributes: { 'holdfast.lease.outcome': 'busy' } })
+  expect(aborted).toMatchObject({ status: { code: 0 }, attributes: { 'holdfast.lease.outcome': 'aborted' } })
   expect(hold).toMatchObject({ name: 'lease hold', status: { code: 2 }, attributes: { 'error.type': 'LEASE_LOST' } })
   expect(hold?.events[0]).toMatchObject({ name: 'heartbeat failed', attributes: { 'error.type': 'STORE_UNAVAILABLE' } })
 })

@@ -37,9 +37,9 @@ test('every metric starts at zero, so that the first loss shows as an increase',
 })
 
 test('the Prometheus name is the OpenTelemetry name with its unit, and with _total for a counter', () => {
-  const { acquired, latency, margin, held } = METRICS
-  expect([acquired, latency, margin, held].map(({ prometheus }) => prometheus)).toEqual([
-    'holdfast_lease_acquired_total',
+  const { acquires, latency, margin, held } = METRICS
+  expect([acquires, latency, margin, held].map(({ prometheus }) => prometheus)).toEqual([
+    'holdfast_lease_acquires_total',
     'holdfast_heartbeat_latency_seconds',
     'holdfast_lease_margin_ratio',
     'holdfast_lease_held',
@@ -66,10 +66,10 @@ test('a prom-client registry shows the same numbers with its own, also as JSON a
   expect(numbers(metrics.text())).toEqual(numbers(plain))
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as never)
   expect(await registry.metrics()).toContain(
-    '\n# TYPE holdfast_lease_acquired counter\nholdfast_lease_acquired_total{app="invoices"} 1\n',
+    '\n# TYPE holdfast_lease_acquires counter\nholdfast_lease_acquires_total{outcome="acquired",app="invoices"} 1\n',
   )
   registry.resetMetrics()
-  expect(await registry.metrics()).toContain('\nholdfast_lease_acquired_total{app="invoices"} 0\n')
+  expect(await registry.metrics()).toContain('\nholdfast_lease_acquires_total{outcome="acquired",app="invoices"} 0\n')
 })
 
 test('two registries count the same; one registry accepts the metrics once, until they are stopped', async () => {
@@ -79,20 +79,21 @@ test('two registries count the same; one registry accepts the metrics once, unti
   expect(() => leaseMetrics({ registry: one })).toThrow(
     expect.objectContaining({
       code: 'INVALID_ARGUMENT',
-      message: expect.stringContaining('already has a metric holdfast_lease_acquired_total'),
+      message: expect.stringContaining('already has a metric holdfast_lease_acquires_total'),
     }),
   )
   const { locks } = stage()
   await locks.acquire('a')
-  for (const registry of [one, two]) expect(await registry.metrics()).toContain('\nholdfast_lease_acquired_total 1\n')
+  for (const registry of [one, two])
+    expect(await registry.metrics()).toContain('\nholdfast_lease_acquires_total{outcome="acquired"} 1\n')
   first.stop()
   first.stop()
   expect(await one.metrics()).toBe('\n')
   await locks.acquire('b')
-  expect(numbers(first.text()).get('holdfast_lease_acquired_total')).toBe(1)
-  expect(await two.metrics()).toContain('\nholdfast_lease_acquired_total 2\n')
+  expect(numbers(first.text()).get('holdfast_lease_acquires_total{outcome="acquired"}')).toBe(1)
+  expect(await two.metrics()).toContain('\nholdfast_lease_acquires_total{outcome="acquired"} 2\n')
   measure({ registry: one })
-  expect(await one.metrics()).toContain('\nholdfast_lease_acquired_total 0\n')
+  expect(await one.metrics()).toContain('\nholdfast_lease_acquires_total{outcome="acquired"} 0\n')
 })
 
 test('the name of a lease is a label only if it is mapped', async () => {
@@ -107,8 +108,8 @@ test('the name of a lease is a label only if it is mapped', async () => {
   expect(plain.text()).not.toContain('job')
   const labels = (kind: string): string => `{kind="${kind}",owner="me",odd="a\\"b\\\\c\\n"`
   const found = numbers(mapped.text())
-  expect(found.get(`holdfast_lease_acquired_total${labels('job')}}`)).toBe(2)
-  expect(found.get(`holdfast_lease_acquired_total${labels('cron')}}`)).toBe(1)
+  expect(found.get(`holdfast_lease_acquires_total${labels('job')},outcome="acquired"}`)).toBe(2)
+  expect(found.get(`holdfast_lease_acquires_total${labels('cron')},outcome="acquired"}`)).toBe(1)
   expect(found.get(`holdfast_lease_held${labels('job')}}`)).toBe(1)
   expect(found.get(`holdfast_heartbeat_latency_seconds_count${labels('job')}}`)).toBe(2)
   expect(found.get(`holdfast_lease_lost_total${labels('cron')},reason="gone"}`)).toBe(0)
@@ -120,10 +121,10 @@ test('equal labels are one series: in any order, and an empty value is none', as
   const metrics = measure({ labels: ({ name }) => labels(name) })
   const { locks } = stage()
   for (const name of ['a', 'b', 'c', 'd']) await locks.acquire(name)
-  const acquired = [...numbers(metrics.text())].filter(([series]) => series.startsWith('holdfast_lease_acquired_total'))
+  const acquired = [...numbers(metrics.text())].filter(([series]) => series.endsWith('outcome="acquired"}'))
   expect(Object.fromEntries(acquired)).toEqual({
-    'holdfast_lease_acquired_total{queue="mail",team="x"}': 2,
-    holdfast_lease_acquired_total: 2,
+    'holdfast_lease_acquires_total{queue="mail",team="x",outcome="acquired"}': 2,
+    'holdfast_lease_acquires_total{outcome="acquired"}': 2,
   })
 })
 
@@ -142,10 +143,10 @@ test('the kind tells leases, permits, readers, writers and sets apart', async ()
   await clock.advance(0)
   const series = (): Record<string, number> => moved(metrics.text())
   for (const [kind, count] of Object.entries({ lease: 1, permit: 1, reader: 1, set: 2 })) {
-    expect(series()[`holdfast_lease_acquired_total{kind="${kind}"}`]).toBe(count)
+    expect(series()[`holdfast_lease_acquires_total{kind="${kind}",outcome="acquired"}`]).toBe(count)
     expect(series()[`holdfast_lease_held{kind="${kind}"}`]).toBe(count)
   }
-  expect(series()['holdfast_lease_acquire_failures_total{kind="writer",error_type="BUSY"}']).toBe(1)
+  expect(series()['holdfast_lease_acquires_total{kind="writer",outcome="busy"}']).toBe(1)
   expect(series()['holdfast_lease_waiters{kind="writer"}']).toBe(1)
   await other.break('api')
   await clock.advance(4_000)
@@ -184,7 +185,7 @@ test.each(mappers)('a labels function that %s breaks no lease and warns once', a
   const [warning] = await warned
   expect(warning).toMatchObject({ code: 'HOLDFAST_LABELS', message: expect.stringContaining(text) })
   expect(moved(metrics.text())).toMatchObject({
-    holdfast_lease_acquired_total: 2,
+    'holdfast_lease_acquires_total{outcome="acquired"}': 2,
     holdfast_lease_hold_duration_seconds_count: 2,
   })
 })
@@ -209,7 +210,7 @@ test('the gauges do not include earlier leases and waits, also when these end', 
   expect(numbers(metrics.text()).get('holdfast_lease_held')).toBe(1)
   await next.release()
   expect(moved(metrics.text())).toMatchObject({
-    holdfast_lease_acquired_total: 1,
+    'holdfast_lease_acquires_total{outcome="acquired"}': 1,
     holdfast_lease_hold_duration_seconds_count: 1,
   })
   expect(numbers(metrics.text()).get('holdfast_lease_held')).toBe(0)

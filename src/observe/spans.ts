@@ -1,9 +1,10 @@
 import { type Attributes, type Context, context, type Span, SpanStatusCode, type Tracer } from '@opentelemetry/api'
-import { LeaseError, messageOf } from '../contract/errors.ts'
+import { type LeaseError, messageOf } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
 import { heldBy } from '../contract/identity.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { LeaseEvents } from '../contract/lease-events.ts'
+import { outcomeOf } from './metrics.ts'
 
 interface Acquiring {
   readonly span: Span
@@ -27,7 +28,7 @@ export class Spans {
     this.#tracer = tracer
     this.#stops = [
       subscribe('acquire_began', event => this.#onAcquire(event)),
-      subscribe('acquire_failed', event => this.#onAcquireFailed(event)),
+      subscribe('not_acquired', event => this.#onNotAcquired(event)),
       subscribe('lease_acquired', event => this.#onAcquired(event)),
       subscribe('heartbeat_failed', ({ lease, error }) =>
         this.#holds.get(heldBy(lease))?.addEvent('heartbeat failed', { 'error.type': error.code }),
@@ -61,10 +62,13 @@ export class Spans {
     this.#acquires.set(event.id, { span: this.#start('lease acquire', of(event), caller), caller })
   }
 
-  #onAcquireFailed({ id, error }: LeaseEvents['acquire_failed']): void {
+  #onNotAcquired({ id, error }: LeaseEvents['not_acquired']): void {
     const acquiring = this.#acquires.get(id)
     this.#acquires.delete(id)
-    if (acquiring) end(acquiring.span, error)
+    if (!acquiring) return
+    const outcome = outcomeOf(error)
+    acquiring.span.setAttribute('holdfast.lease.outcome', outcome)
+    end(acquiring.span, outcome === outcome.toLowerCase() ? undefined : error)
   }
 
   #onAcquired({ id, lease, requests }: LeaseEvents['lease_acquired']): void {
@@ -73,7 +77,7 @@ export class Spans {
     this.#acquires.delete(id)
     const { span, caller } = acquiring
     const granted = { 'holdfast.lease.token': lease.token.toString() }
-    end(span.setAttributes({ ...granted, 'holdfast.lease.requests': requests }))
+    end(span.setAttributes({ ...granted, 'holdfast.lease.outcome': outcomeOf(), 'holdfast.lease.requests': requests }))
     this.#holds.set(heldBy(lease), this.#start('lease hold', { ...of(lease), ...granted }, caller))
   }
 
@@ -90,12 +94,10 @@ function of({ name, owner, ttl }: Pick<Lease, 'name' | 'owner' | 'ttl'>): Attrib
   return { 'holdfast.lease.name': name, 'holdfast.lease.owner': owner, 'holdfast.lease.ttl': ttl }
 }
 
-/** A busy name is an answer, not an error. */
 function end(span: Span, error?: unknown): void {
   if (error !== undefined) {
-    const code = LeaseError.is(error) ? error.code : 'aborted'
-    span.setAttribute('error.type', code)
-    if (code !== 'BUSY') span.setStatus({ code: SpanStatusCode.ERROR, message: messageOf(error) })
+    span.setAttribute('error.type', outcomeOf(error))
+    span.setStatus({ code: SpanStatusCode.ERROR, message: messageOf(error) })
   }
   span.end()
 }

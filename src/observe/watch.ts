@@ -1,10 +1,10 @@
-import { LeaseError } from '../contract/errors.ts'
+import type { LeaseError } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
 import { heldBy } from '../contract/identity.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { LeaseEvents } from '../contract/lease-events.ts'
 import { Labelling, type LabelMapper, type Labels, type Unlabelled } from './labels.ts'
-import type { MetricName } from './metrics.ts'
+import { type MetricName, outcomeOf } from './metrics.ts'
 
 /** Receives the measurements. */
 export interface Recorder {
@@ -58,7 +58,7 @@ export class Watch {
       recorder.count('failedRequests', { ...labels, operation, error_type: code })
     this.#stops = [
       subscribe('acquire_began', event => void this.#waits.set(event.id, this.#entry(event))),
-      subscribe('acquire_failed', event => this.#onAcquireFailed(event)),
+      subscribe('not_acquired', event => this.#onNotAcquired(event)),
       subscribe('lease_acquired', event => this.#onAcquired(event)),
       subscribe('heartbeat', event => this.#onHeartbeat(event)),
       subscribe('heartbeat_failed', ({ lease, error }) => fail('renew', this.#labelsOf(lease), error)),
@@ -94,15 +94,15 @@ export class Watch {
     this.#leases.clear()
   }
 
-  #onAcquireFailed({ id, error, ...of }: LeaseEvents['acquire_failed']): void {
+  #onNotAcquired({ id, error, ...of }: LeaseEvents['not_acquired']): void {
     const { labels } = this.#endWait(id) ?? this.#entry(of)
-    this.#recorder.count('acquireFailures', { ...labels, error_type: LeaseError.is(error) ? error.code : 'aborted' })
+    this.#recorder.count('acquires', { ...labels, outcome: outcomeOf(error) })
   }
 
   #onAcquired({ id, lease, waited }: LeaseEvents['lease_acquired']): void {
     const { labels } = this.#endWait(id) ?? this.#entry(lease)
     this.#leases.set(heldBy(lease), { labels, since: performance.now(), ttl: lease.ttl })
-    this.#recorder.count('acquired', labels)
+    this.#recorder.count('acquires', { ...labels, outcome: outcomeOf() })
     this.#recorder.record('waitDuration', labels, waited / 1_000)
   }
 

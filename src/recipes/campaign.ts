@@ -18,6 +18,9 @@ export interface CampaignOptions extends LeaseOptions {
   readonly longestPause?: number | undefined
 }
 
+/** A candidate waits for as long as another leads. */
+const UNLIMITED = { wait: Number.POSITIVE_INFINITY, maxWaiters: Number.POSITIVE_INFINITY }
+
 const campaignKeys: readonly string[] = [...leaseKeys, 'pause', 'longestPause']
 
 /** Throws `INVALID_ARGUMENT`. The options of the lease are checked when it is acquired. */
@@ -79,7 +82,7 @@ export class Campaign {
       if (lease.remaining === 0 && !lease.signal.aborted) this.delayNext() // the body released the lease, so it resigned
     }
     try {
-      const options = { ...this.#options, wait: Number.POSITIVE_INFINITY, signal: ending.signal }
+      const options = { ...this.#options, ...UNLIMITED, signal: ending.signal }
       await locks.using(this.#name, options, work)
       this.#failures = 0
     } catch (error) {

@@ -51,7 +51,7 @@ async function acquire(locks: Locks, options: RunOptions, output: Output, signal
     return await (also.length > 0 ? locks.all([name, ...also]).acquire(asked) : locks.acquire(name, asked))
   } catch (error) {
     if (!LeaseError.is(error) || error.code !== 'BUSY') throw error
-    const { holder, leaseName = name } = error
+    const { holder, leaseName = name, waited } = error
     if (sharing) return output.fail(error, wait > 0 ? EXIT.timeout : options.busyExit)
     const [text, exit] =
       wait > 0
@@ -60,7 +60,7 @@ async function acquire(locks: Locks, options: RunOptions, output: Output, signal
             EXIT.timeout,
           ]
         : [`${leaseName} is ${describeHolder(holder)}`, options.busyExit]
-    return output.fail(new LeaseError('BUSY', text, { leaseName, holder }), exit)
+    return output.fail(new LeaseError('BUSY', text, { leaseName, holder, waited }), exit)
   }
 }
 

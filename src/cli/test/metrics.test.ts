@@ -187,7 +187,7 @@ test('the run marker is not in the metrics, and the file of a finished run repor
   expect(await holdfast(['run', 'a', ...left, '--metrics-file', 'a.prom', '--', 'true'])).toMatchObject({ code: 0 })
   const text = readFileSync(join(folder, 'a.prom'), 'utf8')
   const found = numbers(text)
-  expect(found.get('holdfast_lease_acquired_total{name="a"}')).toBe(1)
+  expect(found.get('holdfast_lease_acquires_total{name="a",outcome="acquired"}')).toBe(1)
   expect(found.get('holdfast_lease_held{name="a"}')).toBe(0)
   expect(found.has('holdfast_lease_shortest_ttl_seconds{name="a"}')).toBe(false)
   expect(text).not.toContain('\u241f')
@@ -241,7 +241,7 @@ describe('elect', () => {
     await running.ended
     const found = readNumbers('a.prom')
     expect(found.get('holdfast_lease_held{name="service"}')).toBe(0)
-    expect(found.get('holdfast_lease_acquired_total{name="service"}')).toBeGreaterThanOrEqual(3)
+    expect(found.get('holdfast_lease_acquires_total{name="service",outcome="acquired"}')).toBeGreaterThanOrEqual(3)
     expect([...found.keys()].filter(series => !/^holdfast_(?!runs?_)\w+\{name="service"/.test(series))).toEqual([])
   })
 

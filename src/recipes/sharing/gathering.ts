@@ -96,18 +96,22 @@ export class Gathering {
     if (this.#ordered.length === 1) return error
     const { leaseName, holder } = error
     const message = `${this.#failed()}: ${JSON.stringify(leaseName)} is ${busy.state}`
-    return new LeaseError('BUSY', message, { leaseName, holder })
+    return new LeaseError('BUSY', message, { leaseName, holder, waited: this.#waited })
   }
 
   #lostTooLate(loss: LeaseError): LeaseError {
     const message = `${this.#failed()}: ${loss.message} while others were awaited`
-    return new LeaseError('BUSY', message, { leaseName: loss.leaseName, cause: loss })
+    return new LeaseError('BUSY', message, { leaseName: loss.leaseName, waited: this.#waited, cause: loss })
+  }
+
+  /** Milliseconds. */
+  get #waited(): number {
+    return Math.round(this.#host.clock.now() - this.#started)
   }
 
   #failed(): string {
-    const waited = Math.round(this.#host.clock.now() - this.#started)
     const all = `the ${this.#ordered.length} leases were not acquired`
-    return this.#terms.wait > 0 ? `${all} within ${waited} ms` : `${all} together`
+    return this.#terms.wait > 0 ? `${all} within ${this.#waited} ms` : `${all} together`
   }
 }
 

@@ -59,7 +59,7 @@ test('the events of a permit are those of one lease', async () => {
   const log: string[] = []
   const seen: unknown[] = []
   const names = [
-    ...(['acquire_began', 'lease_acquired', 'acquire_failed', 'heartbeat', 'lease_lost'] as const),
+    ...(['acquire_began', 'lease_acquired', 'not_acquired', 'heartbeat', 'lease_lost'] as const),
     ...(['release_began', 'lease_released', 'release_failed', 'self_wait', 'request_failed'] as const),
   ]
   const stops = names.map(name =>
@@ -82,7 +82,7 @@ test('the events of a permit are those of one lease', async () => {
   await other.break('x')
   await clock.advance(1_100)
   expect(log.splice(0).filter(name => name !== 'heartbeat')).toEqual([
-    ...['acquire_began', 'lease_acquired', 'acquire_began', 'acquire_failed', 'lease_lost'],
+    ...['acquire_began', 'lease_acquired', 'acquire_began', 'not_acquired', 'lease_lost'],
   ])
   expect(new Set(seen)).toEqual(new Set(['x', both]))
   for (const stop of stops) stop()

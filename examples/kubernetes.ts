@@ -1,5 +1,5 @@
 /**
- * A service of which one replica leads, with what Kubernetes needs: a liveness probe, and an end in time at SIGTERM.
+ * A service of which one replica leads, with what Kubernetes needs: two probes, and an end in time at SIGTERM.
  *
  *     HOLDFAST_STORE=sqlite:leases.db ./script/node examples/kubernetes.ts
  */
@@ -13,9 +13,10 @@ if (!HOLDFAST_STORE) throw new Error('HOLDFAST_STORE is missing: give all replic
 const locks = await connect(HOLDFAST_STORE, { ttl: 10_000, owner: HOSTNAME }) // HOSTNAME is the name of the pod
 const election = locks.election('scheduler', { note: HOSTNAME, grace: 5_000 })
 
-const probes = createServer((_request, response) => {
-  const { ok, state } = election.health() // 'idle', 'waiting', 'leading' or 'ending'
-  response.writeHead(ok ? 200 : 503).end(state)
+const probes = createServer((request, response) => {
+  const health = election.health() // without secrets
+  const isWell = request.url === '/live' ? !health.stuck : health.ok // /live: restart; /health: readiness and alerts
+  response.writeHead(isWell ? 200 : 503).end(JSON.stringify(health))
 })
 probes.listen(Number(PORT ?? 0))
 
@@ -33,6 +34,7 @@ const stop = new AbortController()
 process.once('SIGTERM', () => stop.abort())
 if (!PORT) setTimeout(() => process.kill(process.pid, 'SIGTERM'), 500) // a trial run without a port ends by itself
 
-await election.run({ signal: stop.signal }, schedule) // resolves when the work has ended and the name is released
+const onError = (error: unknown, failures: number) => console.error(`failure ${failures} of the leader`, error)
+await election.run({ signal: stop.signal, onError }, schedule) // resolves when the work has ended and the name is released
 probes.close()
 await locks.close()

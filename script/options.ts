@@ -23,6 +23,7 @@ const LISTED: readonly Listed[] = [
   ['`locks.close`', 'src/core/options.ts', 'CloseOptions'],
   ['`lead` and `election`, in addition to those of leases', 'src/recipes/campaign.ts', 'CampaignOptions'],
   ['`election`, in addition', 'src/recipes/election.ts', 'ElectionOptions'],
+  ['`election.run`', 'src/recipes/campaign.ts', 'RunOptions'],
   ['`lead`, in addition', 'src/recipes/lead.ts', 'LeadOptions'],
   ['`election.observe`', 'src/recipes/observe.ts', 'ObserveOptions'],
   ['Every store', 'src/stores/shared/shortest-ttl.ts', 'ShortestTtl'],

@@ -2,7 +2,7 @@ import type { Lease, Permit } from './contract/lease.ts'
 import type { Store } from './contract/store.ts'
 import { coreEnvironment } from './core/core.ts'
 import type { Leasing } from './core/leasing.ts'
-import { CoreLocks } from './core/locks.ts'
+import { acquired, CoreLocks } from './core/locks.ts'
 import type { LocksDefaults } from './core/options.ts'
 import { type Election, type ElectionOptions, StoreElection } from './recipes/election.ts'
 import type { Host } from './recipes/host.ts'
@@ -74,6 +74,15 @@ export class StoreLocks extends CoreLocks implements Locks {
 
   #host(): Host {
     const { clock, random } = this.core
-    return { locks: this, closing: this.closing.signal, clock, random }
+    return {
+      clock,
+      random,
+      closing: this.closing.signal,
+      inspect: name => this.inspect(name),
+      using: async (name, options, onBusy, work) => {
+        const held = await this.hold(name, { ...this.terms('using', options), onBusy }, acquired)
+        return this.works.run(held, work, options.signal)
+      },
+    }
   }
 }

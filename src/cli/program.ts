@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { WarningCode } from '../index.ts'
 import { seeHelp, suggest } from './arguments.ts'
 import { Usage } from './failure.ts'
 import { Output } from './output.ts'
@@ -28,9 +29,10 @@ export async function main([name = '', ...args]: readonly string[], manifest: UR
   // A closed pipe (`holdfast ls | head -1`) is not an error, and must not end a command that runs.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const output = new Output({ json: own.includes('--json') })
-  // Node prints warnings in its own format. The one about node:sqlite in Node 22 does not concern users.
-  process.removeAllListeners('warning').on('warning', ({ name, message }) => {
-    if (name !== 'ExperimentalWarning') output.warn('warning', message)
+  // Node prints warnings in its own format. The one about node:sqlite in Node 22 does not concern users, and `elect` itself
+  // reports a command that failed.
+  process.removeAllListeners('warning').on('warning', ({ name, message, code }: Error & { code?: WarningCode }) => {
+    if (name !== 'ExperimentalWarning' && code !== 'HOLDFAST_TERM_FAILED') output.warn('warning', message)
   })
   try {
     if (name === '--version' || name === '-V') return version(manifest)

@@ -23,6 +23,7 @@ const NAMES: { readonly [Name in keyof LeaseEvents]: true } = {
   release_began: true,
   lease_released: true,
   leadership_delayed: true,
+  term_ended: true,
   release_failed: true,
   request_failed: true,
   stale_request_refused: true,

@@ -141,13 +141,25 @@ export interface LeaseEvents {
     /** Of the last request. */
     readonly error: LeaseError
   }
+  /** The work of a leader has ended, and its lease with it. */
+  term_ended: {
+    /** The lease. */
+    readonly lease: Lease
+    /**
+     * `returned`: the work returned by itself. `failed`: it threw `error`. `lost`: the lease was lost. `stopped`: `resign`,
+     * `release`, the signal or `close` ended the term.
+     */
+    readonly outcome: TermOutcome
+    /** What the work threw if it failed. */
+    readonly error: unknown
+  }
   /** The work of a leader failed, or the store failed while a candidate waited. The candidate tries again after a delay. */
   leadership_delayed: {
     /** The name. */
     readonly name: string
     /** Why. */
     readonly error: unknown
-    /** Consecutive failures. */
+    /** Consecutive failures of the work, or of the store. */
     readonly failures: number
     /** Ms until the next try. */
     readonly delay: number
@@ -203,7 +215,7 @@ export interface LeaseEvents {
     /** Its address. */
     readonly node: string
   }
-  /** A warning, which is also emitted by `process.emitWarning`. Once per process and cause. */
+  /** A warning, which is also emitted by `process.emitWarning`. Once per process and cause, `HOLDFAST_TERM_FAILED` once per streak. */
   warning: {
     /** Such as `HOLDFAST_EVICTION`. */
     readonly code: WarningCode
@@ -217,3 +229,6 @@ export type SharedKind = 'permit' | 'reader' | 'writer' | 'set'
 
 /** Why a lease was lost: see `lease_lost`. */
 export type LossReason = 'expired' | 'term' | 'gone' | 'max_hold'
+
+/** How the term of a leader ended: see `term_ended`. */
+export type TermOutcome = 'returned' | 'failed' | 'lost' | 'stopped'

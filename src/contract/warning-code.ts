@@ -10,11 +10,15 @@ export type WarningCode =
   | 'HOLDFAST_LEASE_DROPPED'
   /** The `labels` function of the metrics failed. */
   | 'HOLDFAST_LABELS'
+  /** The `onError` function of an election failed. */
+  | 'HOLDFAST_ON_ERROR'
   /** A majority of the servers of Redlock is in quarantine, so no leases are granted for now. */
   | 'HOLDFAST_QUARANTINE'
   /** A password is sent to another machine without TLS. */
   | 'HOLDFAST_PASSWORD_IN_CLEAR'
   /** A call waits for a name that the same locks hold, perhaps forever. */
   | 'HOLDFAST_SELF_WAIT'
+  /** The work of a leader failed. It is tried again. */
+  | 'HOLDFAST_TERM_FAILED'
   /** Redis refuses to notify waiters. */
   | 'HOLDFAST_WAKES'

@@ -1,4 +1,5 @@
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
+import { messageOf } from './errors.ts'
 import { events } from './events.ts'
 import type { WarningCode } from './warning-code.ts'
 
@@ -17,6 +18,15 @@ export function warn(code: WarningCode, message: string, cause = ''): void {
   const causes = new Set(given.get(code))
   if (causes.has(cause) || causes.size >= MOST_CAUSES) return
   setEnvironmentData(GIVEN, given.set(code, causes.add(cause)))
-  process.emitWarning(message, { type: 'HoldfastWarning', code })
+  emit(code, message)
+}
+
+/** Warns each time it is called, with the error and its stack. For a cause that may end and come back. */
+export function warnAgain(code: WarningCode, message: string, error: unknown): void {
+  emit(code, `${message}: ${messageOf(error)}`, error instanceof Error ? error.stack : undefined)
+}
+
+function emit(code: WarningCode, message: string, detail?: string): void {
+  process.emitWarning(message, { type: 'HoldfastWarning', code, ...(detail && { detail }) })
   events.warning.publish({ code, message })
 }

@@ -44,6 +44,7 @@ export type AcquisitionCore = Omit<Core, 'store'> & {
   readonly store: Pick<Store, 'acquire' | 'release' | 'watch'> & {
     readonly guarantees: Pick<Store['guarantees'], 'acquireShare'>
   }
+  readonly onBusy?: (() => void) | undefined
 }
 
 /** A claim that holds its name. */
@@ -203,6 +204,7 @@ export class Acquisition {
     const isKept = answer.kept === true && answer.listens === true && this.#core.store.watch !== undefined
     this.#askWithin(isKept ? LONGEST_KEPT : Math.min(retryAfter, LONGEST_SLEEP * (1 + ahead)))
     if (queue) this.#mayBeKnown = true
+    this.#core.onBusy?.()
     if (events.lease_busy.hasSubscribers)
       events.lease_busy.publish({ name, owner, holder: this.#holder, ahead: answer.ahead })
     this.#isOver = now >= this.#giveUpAt

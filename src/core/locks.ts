@@ -247,7 +247,9 @@ export class CoreLocks implements Leasing {
     const stop = this.signals.onAbort(terms.signal, reason => cancel.cancel(reason))
     const { core } = this
     const tickets = terms.limit !== undefined && terms.limit > 1 && hasTickets(core.store) && new Tickets(core, claim)
-    const acquisition = new Acquisition(tickets ? { ...core, store: tickets } : core, claim, terms, cancel)
+    const { onBusy } = terms
+    const asking = tickets || onBusy ? { ...core, store: tickets || core.store, onBusy } : core
+    const acquisition = new Acquisition(asking, claim, terms, cancel)
     let renewer: Renewer | undefined
     const acquireWithThread = async (): Promise<Acquired | undefined> => {
       renewer = await request(this.core.clock, LONGEST_DELAY, () => this.startRenewer(), { cancel })
@@ -301,7 +303,7 @@ export class CoreLocks implements Leasing {
 }
 
 /** Throws `BUSY` if the name was not acquired. */
-function acquired(held: HeldLease | Acquisition): HeldLease {
+export function acquired(held: HeldLease | Acquisition): HeldLease {
   if (held instanceof Acquisition) throw held.timeout()
   return held
 }

@@ -119,6 +119,8 @@ export interface AcquireTerms {
   /** Of a permit or a reader. */
   readonly limit?: number | undefined
   readonly units?: number | undefined
+  /** Called with each answer that the name is busy. */
+  readonly onBusy?: (() => void) | undefined
 }
 
 export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat', 'livenessLimit', 'maxHold']

@@ -27,6 +27,7 @@ export type MetricName =
   | 'acquires'
   | 'lost'
   | 'releaseFailures'
+  | 'terms'
   | 'failedRequests'
   | 'staleRequests'
   | 'waitDuration'
@@ -69,6 +70,13 @@ const TABLE: Readonly<Record<MetricName, Omit<Metric, 'prometheus'>>> = {
     otel: 'holdfast.lease.release_failures',
     unit: '{claim}',
     help: 'Leases and claims whose release the store did not confirm. Their ttl ends them.',
+  },
+  terms: {
+    kind: 'counter',
+    otel: 'holdfast.leadership.terms',
+    unit: '{term}',
+    help: 'Terms of leaders that have ended: the work returned or failed, the lease was lost, or the term was stopped.',
+    labels: { outcome: ['returned', 'failed', 'lost', 'stopped'] },
   },
   failedRequests: {
     kind: 'counter',

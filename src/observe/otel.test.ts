@@ -72,6 +72,9 @@ test('every metric has its unit and the mapped labels', async () => {
   const { locks, other, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   expect(await locks.tryAcquire('a')).toBeUndefined()
+  await expect(locks.election('e').run({ maxFailures: 1 }, () => Promise.reject('no database'))).rejects.toBe(
+    'no database',
+  )
   await clock.advance(3_000)
   await other.break('a')
   await clock.advance(3_000)
@@ -95,6 +98,8 @@ test('every metric has its unit and the mapped labels', async () => {
     ['busy', 1],
   ])
   expect(point('holdfast.lease.lost', 'a')).toMatchObject({ value: 1, attributes: { reason: 'gone' } })
+  const failed = found['holdfast.leadership.terms']?.points.filter(({ attributes }) => attributes.outcome === 'failed')
+  expect(failed).toMatchObject([{ value: 1, attributes: { kind: 'e' } }])
   expect(point('holdfast.requests.failed', 'b')).toMatchObject({
     attributes: { operation: 'release', 'error.type': 'STORE_UNAVAILABLE' },
   })
@@ -111,7 +116,7 @@ test('every metric has its unit and the mapped labels', async () => {
   telemetry.stop()
   await locks.acquire('d')
   const kinds = (await measured())['holdfast.lease.acquires']?.points.map(({ attributes }) => attributes.kind)
-  expect(kinds).toEqual(['a', 'a', 'b', 'c'])
+  expect(kinds).toEqual(['a', 'a', 'e', 'b', 'c'])
 })
 
 test('acquire, hold and release are children of the span of the caller', async () => {

@@ -67,6 +67,7 @@ export class Watch {
         recorder.count('lost', { ...this.#labelsOf(lease), reason })
         this.#end(lease)
       }),
+      subscribe('term_ended', ({ lease, outcome }) => recorder.count('terms', { ...this.#labelsOf(lease), outcome })),
       subscribe('lease_released', ({ lease }) => this.#end(lease)),
       subscribe('release_failed', ({ lease, ...of }) => {
         recorder.count('releaseFailures', lease ? this.#labelsOf(lease) : this.#labelling.of(of))

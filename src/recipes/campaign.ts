@@ -1,11 +1,14 @@
-import { checkDuration, checkKeys, checkName, invalid } from '../contract/check.ts'
-import { LeaseError } from '../contract/errors.ts'
+import { checkDuration, checkKeys, checkName, checkSignal, invalid, show } from '../contract/check.ts'
+import { LeaseError, messageOf } from '../contract/errors.ts'
 import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
+import type { TermOutcome } from '../contract/lease-events.ts'
 import { backoff } from '../contract/request.ts'
+import { warn, warnAgain } from '../contract/warnings.ts'
 import { type LeaseOptions, leaseKeys } from '../core/options.ts'
 import type { Host } from './host.ts'
 import { sleep } from './interruptible.ts'
+import { type SafeError, Streak, safeError } from './streak.ts'
 
 /** How a name is led. `note` is the value that the leader publishes until it proclaims another one. Everybody sees it. */
 export interface CampaignOptions extends LeaseOptions {
@@ -38,6 +41,39 @@ function pausesOf({ pause = 1_000, longestPause }: CampaignOptions): { pause: nu
   return { pause, longestPause: longestPause ?? Math.max(pause, 30_000) }
 }
 
+/** How a candidate runs. */
+export interface RunOptions {
+  /** Ends the candidacy: the signal of a term aborts, and `run` resolves when its work has returned. */
+  readonly signal?: AbortSignal | undefined
+  /**
+   * Called with each error of the work, and with the number of failures in a row. If it throws or rejects, that is the
+   * warning `HOLDFAST_ON_ERROR`.
+   */
+  readonly onError?: ((error: unknown, failures: number) => unknown) | undefined
+  /** After this many failures of the work in a row `run` rejects with the last error. @default no limit */
+  readonly maxFailures?: number | undefined
+}
+
+const runKeys: ReadonlySet<string> = new Set(['signal', 'onError', 'maxFailures'])
+
+/** Throws `INVALID_ARGUMENT`. */
+export function checkRun(options: RunOptions): void {
+  checkKeys(options, runKeys, 'run')
+  const { signal, onError, maxFailures } = options
+  checkSignal(signal)
+  if (onError !== undefined && typeof onError !== 'function')
+    throw invalid(`onError must be a function of the error, not ${show(onError)}`)
+  if (maxFailures !== undefined && !(Number.isInteger(maxFailures) && maxFailures >= 1))
+    throw invalid(`maxFailures must be a whole number from 1, not ${show(maxFailures)}`)
+}
+
+interface EndedTerm {
+  readonly outcome: TermOutcome
+  /** `undefined`: the name was not acquired. */
+  readonly lease: Lease | undefined
+  readonly error?: unknown
+}
+
 /** Leads a name for one candidate, one term after the other. */
 export class Campaign {
   readonly #host: Host
@@ -46,12 +82,18 @@ export class Campaign {
   readonly #pause: number
   readonly #longestPause: number
   readonly #stop: AbortSignal
-  #failures = 0
+  readonly #run: RunOptions
+  /** Failures of the work. */
+  readonly #work = new Streak()
+  /** Failures of the store since its last answer. */
+  readonly #store = new Streak()
+  /** When the store first answered in the term that is awaited or in progress. */
+  #answeredAt: number | undefined
   /** Milliseconds to wait before the next term. */
   #delay = 0
 
-  /** `stop` ends the campaign, and the term in progress. */
-  constructor(host: Host, name: string, options: CampaignOptions, stop: AbortSignal) {
+  /** `stop` ends the campaign, and the term in progress; not the signal of `run`. */
+  constructor(host: Host, name: string, options: CampaignOptions, stop: AbortSignal, run: RunOptions = {}) {
     const { pause: _, longestPause: __, ...lease } = options
     const { pause, longestPause } = pausesOf(options)
     this.#host = host
@@ -60,6 +102,19 @@ export class Campaign {
     this.#pause = pause
     this.#longestPause = longestPause
     this.#stop = stop
+    this.#run = run
+  }
+
+  /** Failures of the work in a row. */
+  get failures(): number {
+    this.#endOldStreak()
+    return this.#work.count
+  }
+
+  /** Why the store does not grant or the work failed last. `undefined`: neither is so. */
+  get lastError(): SafeError | undefined {
+    this.#endOldStreak()
+    return this.#store.error ?? this.#work.error
   }
 
   /**
@@ -73,24 +128,9 @@ export class Campaign {
     const ending = new AbortController()
     const stop = (): void => ending.abort(this.#stop.reason)
     this.#stop.addEventListener('abort', stop)
-    const { locks, clock } = this.#host
-    const started = clock.now()
-    let began: number | undefined
-    const work = async (lease: Lease): Promise<void> => {
-      began = clock.now()
-      if (!lease.signal.aborted) await body(lease, () => this.#resign(ending))
-      if (lease.remaining === 0 && !lease.signal.aborted) this.delayNext() // the body released the lease, so it resigned
-    }
-    try {
-      const options = { ...this.#options, ...UNLIMITED, signal: ending.signal }
-      await locks.using(this.#name, options, work)
-      this.#failures = 0
-    } catch (error) {
-      if (clock.now() - started >= this.#longestPause) this.#failures = 0 // it has led or waited in between
-      if (!ending.signal.aborted || error !== ending.signal.reason) this.#onFailure(error, began)
-    } finally {
-      this.#stop.removeEventListener('abort', stop)
-    }
+    const ended = await this.#lead(ending.signal, lease => body(lease, () => this.#resign(ending)))
+    this.#stop.removeEventListener('abort', stop)
+    this.#onEnd(ended)
     return !this.#stop.aborted
   }
 
@@ -99,26 +139,89 @@ export class Campaign {
     this.#delay = Math.max(this.#delay, this.#pause)
   }
 
+  async #lead(signal: AbortSignal, body: (lease: Lease) => unknown): Promise<EndedTerm> {
+    let lease = undefined as Lease | undefined
+    let outcome: TermOutcome = 'stopped'
+    const work = async (granted: Lease): Promise<void> => {
+      lease = granted
+      this.#onAnswer()
+      if (!lease.signal.aborted) await body(lease)
+      if (lease.signal.aborted) return
+      if (lease.remaining === 0)
+        this.delayNext() // the body released the lease, so it resigned
+      else outcome = 'returned'
+    }
+    try {
+      const options = { ...this.#options, ...UNLIMITED, signal }
+      await this.#host.using(this.#name, options, () => this.#onAnswer(), work)
+      return { outcome, lease }
+    } catch (error) {
+      if (signal.aborted && error === signal.reason) return { outcome: 'stopped', lease }
+      // The lease decides, not the error: work may throw the loss of an earlier term.
+      const reason = lease?.signal.aborted && lease.signal.reason
+      const isLost = LeaseError.is(reason) && (error === reason || (error as Error | undefined)?.cause === reason)
+      return { outcome: isLost ? 'lost' : 'failed', lease, error }
+    }
+  }
+
+  #onAnswer(): void {
+    this.#answeredAt ??= this.#host.clock.now()
+    this.#store.end()
+  }
+
+  /** A term that has led or waited for `longestPause` ends the streak of failures before it. */
+  #endOldStreak(): void {
+    const since = this.#answeredAt ?? Number.POSITIVE_INFINITY
+    if (this.#host.clock.now() - since >= this.#longestPause) this.#work.end()
+  }
+
+  #onEnd({ outcome, lease, error }: EndedTerm): void {
+    this.#endOldStreak()
+    this.#answeredAt = undefined
+    if (lease && events.term_ended.hasSubscribers)
+      events.term_ended.publish({ lease, outcome, error: outcome === 'failed' ? error : undefined })
+    if (outcome === 'failed') this.#onFailure(error, lease ? this.#work : this.#store)
+    // Reported by the signal of the lease and by the event lease_lost. At the end of `maxHold` the store still answers.
+    else if (outcome === 'lost' && LeaseError.is(error, 'LEASE_LOST')) this.#store.error = lossError(error)
+    else if (outcome !== 'lost' && lease) this.#work.end()
+  }
+
+  #onFailure(error: unknown, streak: Streak): void {
+    const isOfWork = streak === this.#work
+    const name = this.#name
+    streak.add(safeError(isOfWork ? 'the work failed' : 'the name was not acquired', error))
+    const failures = streak.count
+    if (isOfWork ? this.#stop.aborted : !(LeaseError.is(error) && error.retryable)) throw error
+    if (isOfWork) this.#report(error, failures)
+    if (isOfWork && failures >= (this.#run.maxFailures ?? Number.POSITIVE_INFINITY)) throw error
+    const pause = backoff(failures, this.#host.random, [this.#pause, this.#longestPause])
+    const delay = Math.max(pause, (LeaseError.is(error) && error.retryAfter) || 0)
+    this.#delay = delay
+    events.leadership_delayed.publish({ name, error, failures, delay })
+    // Once per streak, not per process: a warning of last week does not say that the work fails again today.
+    const what = `the work of the leader of ${JSON.stringify(name)} failed and is tried again in ${Math.round(delay)} ms`
+    if (isOfWork && failures === 1) warnAgain('HOLDFAST_TERM_FAILED', what, error)
+  }
+
+  /** An error of the user's function must not end the election. */
+  #report(error: unknown, failures: number): void {
+    const { onError } = this.#run
+    const call = async (): Promise<unknown> => onError?.(error, failures)
+    call().catch(problem => {
+      const text = messageOf(problem)
+      warn('HOLDFAST_ON_ERROR', `onError of the election ${JSON.stringify(this.#name)} failed: ${text}`, text)
+    })
+  }
+
   #resign(ending: AbortController): void {
     ending.abort(
       new LeaseError('CLOSED', `the leader of ${JSON.stringify(this.#name)} resigned`, { leaseName: this.#name }),
     )
     this.delayNext()
   }
+}
 
-  #onFailure(error: unknown, began: number | undefined): void {
-    const isLease = LeaseError.is(error)
-    const isOver =
-      isLease && error.leaseName === this.#name && (error.code === 'LEASE_LOST' || error.code === 'MAX_HOLD')
-    if (began !== undefined && isOver) return // reported by the signal of the lease and by the event lease_lost
-    if (began === undefined ? !(isLease && error.retryable) : this.#stop.aborted) throw error
-    const { random } = this.#host
-    this.#failures += 1
-    const failures = this.#failures
-    const pause = backoff(failures, random, [this.#pause, this.#longestPause])
-    const delay = Math.max(pause, (isLease && error.retryAfter) || 0)
-    this.#delay = delay
-    const name = this.#name
-    events.leadership_delayed.publish({ name, error, failures, delay })
-  }
+/** For the health of a candidate, until the store answers again. */
+export function lossError(error: unknown): SafeError {
+  return safeError('the lease was lost, and the store has not answered since', error)
 }

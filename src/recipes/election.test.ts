@@ -1,9 +1,11 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { follow, stage } from '../../test/scripted-store.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { testLocks } from '../testing/index.ts'
+
+const WELL = { ok: true, stuck: false, endingFor: 0, failures: 0, lastError: undefined }
 
 /** Work that ends when the test says so. */
 function untilTold({ signal }: Lease): Promise<void> {
@@ -53,12 +55,14 @@ test('stops the work when the lease is lost, and leads again only after it has e
   expect(tokens).toHaveLength(2)
   expect(tokens[1]).toBeGreaterThan(tokens[0] as bigint)
   await locks.close()
-  expect(election.health()).toEqual({ ok: true, state: 'idle', endingFor: 0 })
+  expect(election.health()).toEqual({ ...WELL, state: 'idle' })
 })
 
 test('work that throws is restarted after a pause that doubles, others may lead meanwhile, and each failure is reported', async () => {
   const { locks, other, clock } = stage()
   const events: unknown[] = []
+  const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  onTestFinished(() => emit.mockRestore())
   const stop = subscribe('leadership_delayed', event => events.push(event))
   const starts: number[] = []
   const error = new Error('no database')
@@ -127,7 +131,7 @@ test('resign waits until the name is released, also when the work has just ended
 test('health reports that the process should be ended when work continues for longer than the grace', async () => {
   const locks = testLocks()
   const election = locks.election('a', { grace: 3_000 })
-  expect(election.health()).toEqual({ ok: true, state: 'idle', endingFor: 0 })
+  expect(election.health()).toEqual({ ...WELL, state: 'idle' })
   await locks.holdAsOther('a').then(other => {
     void election.run(() => new Promise(() => {}))
     return locks.advance(0).then(() => {
@@ -136,12 +140,12 @@ test('health reports that the process should be ended when work continues for lo
     })
   })
   await locks.advance(0)
-  expect(election.health()).toEqual({ ok: true, state: 'leading', endingFor: 0 })
-  await locks.lose('a')
+  expect(election.health()).toEqual({ ...WELL, state: 'leading' })
+  void election.resign()
   await locks.advance(3_000)
-  expect(election.health()).toEqual({ ok: true, state: 'ending', endingFor: 3_000 })
+  expect(election.health()).toEqual({ ...WELL, state: 'ending', endingFor: 3_000 })
   await locks.advance(1)
-  expect(election.health()).toEqual({ ok: false, state: 'ending', endingFor: 3_001 })
+  expect(election.health()).toEqual({ ...WELL, ok: false, stuck: true, state: 'ending', endingFor: 3_001 })
 })
 
 test('run rejects with what the work threw after it was stopped, but not with the reason itself', async () => {

@@ -1,13 +1,14 @@
-import { checkKeys, checkSignal, checkWait, invalid } from '../contract/check.ts'
+import { checkWait, invalid } from '../contract/check.ts'
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { whenAborted } from '../core/signals.ts'
 import { type Work, type WorkArguments, workOf } from '../core/work.ts'
-import { Campaign, type CampaignOptions, checkCampaign } from './campaign.ts'
+import { Campaign, type CampaignOptions, checkCampaign, checkRun, lossError, type RunOptions } from './campaign.ts'
 import type { Host } from './host.ts'
 import { anyOf } from './interruptible.ts'
 import { type ObserveOptions, observe } from './observe.ts'
+import type { SafeError } from './streak.ts'
 
 export interface ElectionOptions extends CampaignOptions {
   /**
@@ -17,20 +18,27 @@ export interface ElectionOptions extends CampaignOptions {
   readonly grace?: number | undefined
 }
 
-/** The health of a candidate, for a liveness probe. */
+/** The health of a candidate, for probes and alerts. It has no secrets. */
 export interface ElectionHealth {
-  /** False: the work continued for longer than the grace after its signal aborted. End this process. */
+  /**
+   * For readiness and alerts. False while the work fails: from a failure until a term ends without one, or has led or waited
+   * for `longestPause`. Also false from when the store did not answer for longer than a ttl, until it answers, and while
+   * `stuck`.
+   */
   readonly ok: boolean
+  /**
+   * For liveness. True: the work continued for longer than the grace after its term ended, so this process should be ended.
+   * An outage of the store does not make it true.
+   */
+  readonly stuck: boolean
   /** `idle`: `run` was not called, or has ended. `ending`: the signal of the work aborted, and it has not returned. */
   readonly state: 'idle' | 'waiting' | 'leading' | 'ending'
   /** Milliseconds since the signal of the work aborted; 0 unless `ending`. */
   readonly endingFor: number
-}
-
-/** How a candidate runs. */
-export interface RunOptions {
-  /** Ends the candidacy: the signal of a term aborts, and `run` resolves when its work has returned. */
-  readonly signal?: AbortSignal | undefined
+  /** Failures of the work in a row. */
+  readonly failures: number
+  /** Why `ok` is false, unless it is only `stuck`: the code of the error, and a message without its text. See `onError`. */
+  readonly lastError: SafeError | undefined
 }
 
 /** One name, led by one candidate at a time. */
@@ -42,8 +50,9 @@ export interface Election {
    * Resolves when `signal` has aborted or the locks are closed, and the work has returned.
    *
    * If the work returns by itself, the name is released, and the next term begins after `pause`. If the work throws, the
-   * pause doubles with each failure (the event `leadership_delayed`). Rejects with an error that a retry cannot fix, with
-   * an error of the work after `signal` aborted, `INVALID_ARGUMENT` if it runs already, and `CLOSED`.
+   * pause doubles with each failure in a row; the first of them is the warning `HOLDFAST_TERM_FAILED`. Rejects with the last
+   * error after `maxFailures`, with an error that a retry cannot fix, with an error of the work after `signal` aborted,
+   * `INVALID_ARGUMENT` if it runs already, and `CLOSED`.
    */
   run(work: Work<Lease, unknown>): Promise<void>
   run(options: RunOptions | undefined, work: Work<Lease, unknown>): Promise<void>
@@ -70,8 +79,6 @@ export interface Election {
   health(): ElectionHealth
 }
 
-const runKeys: ReadonlySet<string> = new Set(['signal'])
-
 interface Term {
   readonly lease: Lease
   /** When the signal of the work aborted. */
@@ -85,6 +92,8 @@ export class StoreElection implements Election {
   readonly #options: CampaignOptions
   readonly #grace: number
   #isRunning = false
+  /** The last one, unless it was stopped. */
+  #campaign: Campaign | undefined
   #term: Term | undefined
   /** Resolves when the term that is awaited or in progress has ended. */
   #nextRelease: Promise<unknown> | undefined
@@ -103,12 +112,18 @@ export class StoreElection implements Election {
 
   async run(...args: WorkArguments<RunOptions, Lease, unknown>): Promise<void> {
     const { options = {}, work } = workOf('run(', args)
-    checkKeys(options, runKeys, 'run')
-    checkSignal(options.signal)
+    checkRun(options)
     this.#host.closing.throwIfAborted()
     if (this.#isRunning)
       throw invalid(`this candidate for ${JSON.stringify(this.name)} runs already: make another election`)
-    const campaign = new Campaign(this.#host, this.name, this.#options, anyOf(options.signal, this.#host.closing))
+    const campaign = new Campaign(
+      this.#host,
+      this.name,
+      this.#options,
+      anyOf(options.signal, this.#host.closing),
+      options,
+    )
+    this.#campaign = campaign
     this.#isRunning = true
     try {
       for (let isNext = true; isNext; ) {
@@ -119,6 +134,7 @@ export class StoreElection implements Election {
         this.#nextRelease = term.catch(() => {})
         isNext = await term
       }
+      this.#campaign = undefined
     } finally {
       this.#isRunning = false
     }
@@ -131,7 +147,7 @@ export class StoreElection implements Election {
   }
 
   async leader(): Promise<LeaseRecord | undefined> {
-    return (await this.#host.locks.inspect(this.name)).holders[0]
+    return (await this.#host.inspect(this.name)).holders[0]
   }
 
   observe(options: ObserveOptions = {}): AsyncIterable<LeaseRecord | undefined> {
@@ -144,12 +160,16 @@ export class StoreElection implements Election {
   }
 
   health(): ElectionHealth {
-    if (!this.#term) return { ok: true, state: this.#isRunning ? 'waiting' : 'idle', endingFor: 0 }
-    const { lease } = this.#term
-    if (!lease.signal.aborted) return { ok: true, state: 'leading', endingFor: 0 } // reading `aborted` may detect a loss
-    const { endedAt } = this.#term
-    const endingFor = this.#host.clock.now() - (endedAt ?? this.#host.clock.now())
-    return { ok: endingFor <= this.#grace, state: 'ending', endingFor }
+    const { failures = 0, lastError } = this.#campaign ?? {}
+    const calm = { ok: !lastError, stuck: false, endingFor: 0, failures, lastError }
+    if (!this.#term) return { ...calm, state: this.#isRunning ? 'waiting' : 'idle' }
+    const { signal } = this.#term.lease
+    if (!signal.aborted) return { ...calm, state: 'leading' } // reading `aborted` may detect a loss
+    const now = this.#host.clock.now()
+    const endingFor = now - (this.#term.endedAt ?? now)
+    const stuck = endingFor > this.#grace
+    const loss = LeaseError.is(signal.reason, 'LEASE_LOST') ? lossError(signal.reason) : lastError
+    return { ok: !loss && !stuck, stuck, state: 'ending', endingFor, failures, lastError: loss }
   }
 
   async #lead(lease: Lease, resign: () => void, work: (lease: Lease) => unknown): Promise<void> {

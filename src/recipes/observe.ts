@@ -49,9 +49,9 @@ async function* changes(
 }
 
 /** `undefined`: the store failed, and may answer the next request. */
-async function inspectOnce({ locks }: Host, name: string, stop: AbortSignal): Promise<NameState | undefined> {
+async function inspectOnce(host: Host, name: string, stop: AbortSignal): Promise<NameState | undefined> {
   try {
-    return await unlessStopped(locks.inspect(name), stop)
+    return await unlessStopped(host.inspect(name), stop)
   } catch (error) {
     if (stop.aborted || (LeaseError.is(error) && error.retryable)) return undefined
     throw error

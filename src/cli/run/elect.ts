@@ -30,6 +30,8 @@ export async function elect(args: readonly string[]): Promise<number> {
     exit = held.exit
     signals.forward(undefined)
     if (signals.received || isUnrunnable) done.abort()
+    else if (lease.signal.aborted)
+      throw lease.signal.reason // it was lost, which is reported
     else if (!hasRun) throw new Error('the command was not started')
     else if (exit !== 0) throw new Error(`the command ended with ${exit}`)
     else reportDelay(output, name, 'the command ended with 0', pause)
@@ -38,7 +40,9 @@ export async function elect(args: readonly string[]): Promise<number> {
   try {
     reportHolders(output)
     reportLease([name], output)
-    subscribe('leadership_delayed', ({ error, delay }) => reportDelay(output, name, messageOf(error), delay))
+    subscribe('leadership_delayed', event =>
+      reportDelay(output, name, messageOf(event.error), event.delay, event.failures),
+    )
     const election = locks.election(name, { ttl, note, owner, pause, longestPause })
     const campaign = async (): Promise<number> => {
       await election.run({ signal: AbortSignal.any([signals.stop, done.signal]) }, lead)
@@ -52,6 +56,9 @@ export async function elect(args: readonly string[]): Promise<number> {
   }
 }
 
-function reportDelay(output: Output, name: string, cause: string, delay: number): void {
-  output.info('delayed', `${cause}; the next campaign for ${name} is in ${formatDuration(delay)}`, { name, delay })
+/** The first failure in a row is a warning, which `--quiet` does not hide. */
+function reportDelay(output: Output, name: string, cause: string, delay: number, failures = 0): void {
+  const text = `${cause}; the next campaign for ${name} is in ${formatDuration(delay)}`
+  if (failures === 1) output.warn('delayed', text, { name, delay })
+  else output.info('delayed', text, { name, delay })
 }

@@ -85,6 +85,13 @@ const moves: Record<MetricName, readonly [series: string, move: (series: string)
       await expect(lease.extend()).rejects.toMatchObject({ code: 'LEASE_LOST' })
     },
   ],
+  terms: [
+    'holdfast_leadership_terms_total{outcome="failed"}',
+    async () => {
+      const failed = locks.election('a').run({ maxFailures: 1 }, () => Promise.reject(new Error('no database')))
+      await expect(failed).rejects.toThrow('no database')
+    },
+  ],
   releaseFailures: [
     'holdfast_lease_release_failures_total',
     async () => {

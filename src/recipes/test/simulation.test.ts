@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Random } from '../../../test/simulation/random.ts'
 import { signal } from '../../../test/support.ts'
 import { StoreLocks } from '../../create-locks.ts'
@@ -34,6 +34,7 @@ interface Candidate {
 }
 
 test('whatever happens to candidates, their bodies do not overlap, one leads at a time, tokens rise, and one leads in the end', async () => {
+  const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   await fc.assert(
     fc.asyncProperty(steps, fc.nat(), async (plan, seed) => {
       const clock = new VirtualClock()
@@ -105,4 +106,5 @@ test('whatever happens to candidates, their bodies do not overlap, one leads at 
     }),
     { numRuns: 60 },
   )
+  emit.mockRestore()
 })

@@ -6,6 +6,7 @@ const HOLDFAST = join(import.meta.dirname, '../src')
 /** The entry points of holdfast that drop-ins use. Their sources import them by path, and the packages by name. */
 const PUBLIC: Readonly<Record<string, string>> = {
   'index.ts': 'holdfast',
+  'store.ts': 'holdfast/store',
   'stores/redis/index.ts': 'holdfast/redis',
   'stores/redlock/index.ts': 'holdfast/redlock',
 }

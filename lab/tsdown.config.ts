@@ -6,6 +6,7 @@ const HOLDFAST = join(import.meta.dirname, '../src')
 /** The entry points of holdfast that the lab uses. Its sources import them by path, and the package by name. */
 const PUBLIC: Readonly<Record<string, string>> = {
   'index.ts': 'holdfast',
+  'store.ts': 'holdfast/store',
   'stores/redis/index.ts': 'holdfast/redis',
   'stores/postgres/index.ts': 'holdfast/postgres',
 }

@@ -1,31 +1,16 @@
-export { connect, openStore } from './connect.ts'
+export { connect } from './connect.ts'
 export {
   type CodedError,
   LeaseError,
   type LeaseErrorClass,
   type LeaseErrorCode,
   type LeaseErrorOf,
-  type LeaseErrorOptions,
 } from './contract/errors.ts'
 export { subscribe } from './contract/events.ts'
 export type { Lease, LeaseEnd, Permit } from './contract/lease.ts'
 export type { LeaseEvents, LossReason, SharedKind } from './contract/lease-events.ts'
 export type { NameState } from './contract/record.ts'
-export type {
-  BreakParameters,
-  Busy,
-  Claim,
-  ClaimKey,
-  Grant,
-  Guarantees,
-  LeaseRecord,
-  NodeRecord,
-  Query,
-  Store,
-  Takeover,
-  Wake,
-} from './contract/store.ts'
-export type { Clock } from './contract/time.ts'
+export type { LeaseRecord, NodeRecord } from './contract/store.ts'
 export type { WarningCode } from './contract/warning-code.ts'
 export type { Advice, Latency } from './core/advice/advice.ts'
 export type {
@@ -39,12 +24,9 @@ export type {
 } from './core/options.ts'
 export { createLocks, type Locks } from './create-locks.ts'
 export { type MigrateOptions, migrate } from './migrate.ts'
-export type { CampaignOptions } from './recipes/campaign.ts'
 export type { Election, ElectionHealth, ElectionOptions } from './recipes/election.ts'
 export type { LeadOptions } from './recipes/lead.ts'
-export type { Leadership } from './recipes/leadership.ts'
 export type { ObserveOptions } from './recipes/observe.ts'
 export type { Acquirable } from './recipes/sharing/acquirable.ts'
 export type { LeaseSet } from './recipes/sharing/lease-set.ts'
-export type { PermitOptions, ReadWrite, SemaphoreOptions, Sharing } from './recipes/sharing/sharing.ts'
-export { type MemoryOptions, memory } from './stores/memory/index.ts'
+export type { PermitOptions, ReadWrite, SemaphoreOptions } from './recipes/sharing/sharing.ts'

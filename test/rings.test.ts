@@ -6,10 +6,10 @@ import { ENGINES } from '../src/engines.ts'
 const ROOT = join(import.meta.dirname, '..')
 
 /** All that the lab imports of holdfast: entry points of the package. */
-const PUBLIC = ['src/index.ts', 'src/stores/redis/index.ts', 'src/stores/postgres/index.ts']
+const PUBLIC = ['src/index.ts', 'src/store.ts', 'src/stores/redis/index.ts', 'src/stores/postgres/index.ts']
 
 /** The same of the drop-ins. */
-const OF_DROP_INS = ['src/index.ts', 'src/stores/redis/index.ts', 'src/stores/redlock/index.ts']
+const OF_DROP_INS = ['src/index.ts', 'src/store.ts', 'src/stores/redis/index.ts', 'src/stores/redlock/index.ts']
 
 /** The files that the commands in src/cli/run and src/cli/show may both import. */
 const SHARED_BY_COMMANDS = globSync('src/cli/*.ts', { cwd: ROOT })

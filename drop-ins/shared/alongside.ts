@@ -1,16 +1,5 @@
-import type {
-  BreakParameters,
-  Busy,
-  Claim,
-  ClaimKey,
-  Grant,
-  Guarantees,
-  LeaseRecord,
-  NodeRecord,
-  Query,
-  Store,
-  Wake,
-} from '../../src/index.ts'
+import type { LeaseRecord, NodeRecord } from '../../src/index.ts'
+import type { BreakParameters, Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store, Wake } from '../../src/store.ts'
 import { LeaseError } from '../../src/index.ts'
 import type { Foreign, OldLocks } from './old-locks.ts'
 

@@ -1,4 +1,5 @@
-import { createLocks, type Locks, type Store } from '../../src/index.ts'
+import { createLocks, type Locks } from '../../src/index.ts'
+import type { Store } from '../../src/store.ts'
 import { type RedisClient, redis } from '../../src/stores/redis/index.ts'
 import { redlock } from '../../src/stores/redlock/index.ts'
 import { Alongside } from './alongside.ts'

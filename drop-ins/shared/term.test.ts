@@ -1,5 +1,7 @@
 import { beforeEach, expect, test, vi } from 'vitest'
-import { createLocks, type Guarantees, type Locks, memory, type Store } from '../../src/index.ts'
+import { createLocks, type Locks } from '../../src/index.ts'
+import type { Guarantees, Store } from '../../src/store.ts'
+import { memory } from '../../src/stores/memory/index.ts'
 import { Holding, termOf } from './term.ts'
 
 const LONGEST = 2 ** 31 - 1

@@ -1,4 +1,5 @@
-import type { Guarantees, Lease, LeaseEnd, LeaseSet } from '../../src/index.ts'
+import type { Lease, LeaseEnd, LeaseSet } from '../../src/index.ts'
+import type { Guarantees } from '../../src/store.ts'
 import { LeaseError } from '../../src/index.ts'
 
 /** Milliseconds: the longest delay of a timer, and the longest ttl. */

@@ -1,4 +1,4 @@
-import { openStore, type Store } from '../../src/index.ts'
+import { openStore, type Store } from '../../src/store.ts'
 import { redis } from '../../src/stores/redis/index.ts'
 import { driver } from '../servers/driver.ts'
 import type { Endpoint } from '../servers/port.ts'

@@ -1,6 +1,7 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import { type Guarantees, LeaseError } from '../../src/index.ts'
+import { LeaseError } from '../../src/index.ts'
+import type { Guarantees } from '../../src/store.ts'
 import type { Mark, Role, Shared } from './shared.ts'
 
 /** The fields of each kind of event, in addition to its time. */

@@ -1,5 +1,6 @@
 // A client of a run. It is a process, so that it can be killed, paused, blocked and cut off.
-import { createLocks, type Store } from '../../src/index.ts'
+import { createLocks } from '../../src/index.ts'
+import type { Store } from '../../src/store.ts'
 import { type Opening, openAt } from '../engines/opening.ts'
 import { seeded } from '../faults/random.ts'
 import { Recorder } from '../judge/history.ts'

@@ -39,7 +39,7 @@ describe('a transaction', () => {
     })
     expect(result).toBe('done')
     await fence.transaction(holder('pool', 7), client => client.query(INSERT))
-    const never = vi.fn(async () => {})
+    const never = vi.fn<() => Promise<void>>(async () => {})
     await expect(fence.transaction(holder('pool', 6), never)).rejects.toEqual(stale(6n, 7n))
     expect(never).not.toHaveBeenCalled()
     await fence.transaction(holder('pool', 8), client => client.query(INSERT))

@@ -11,7 +11,8 @@ import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper } from '../../../../lab/servers/zookeeper.ts'
 import type { Lease, Permit } from '../../../contract/lease.ts'
 import { LARGEST_LIMIT } from '../../../contract/store.ts'
-import { connect, createLocks, type Locks, openStore } from '../../../index.ts'
+import { connect, createLocks, type Locks } from '../../../index.ts'
+import { openStore } from '../../../store.ts'
 
 type During = Pick<TestContext, 'onTestFinished'>
 

@@ -4,7 +4,7 @@ import { createConnection as createPromised, createPool as createPromisedPool } 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariadb.ts'
 import type { Store } from '../../../contract/store.ts'
-import { openStore } from '../../../index.ts'
+import { openStore } from '../../../store.ts'
 import { openMarks } from '../../../marks.ts'
 import { certificateFor } from '../../shared/test/certificate-for.ts'
 import { type MysqlClient, mysql } from '../index.ts'

@@ -8,7 +8,8 @@ import { createConnection as createPromised, createPool as createPromisedPool } 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariadb.ts'
 import { until } from '../../../../lab/servers/until.ts'
-import { createLocks, type Locks, migrate, openStore } from '../../../index.ts'
+import { createLocks, type Locks, migrate } from '../../../index.ts'
+import { openStore } from '../../../store.ts'
 import { type MysqlClient, mysql } from '../index.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
 

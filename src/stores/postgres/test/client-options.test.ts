@@ -9,7 +9,7 @@ import { newFolder } from '../../../../lab/servers/folder.ts'
 import { type PostgresServer, startPostgres, unprivileged } from '../../../../lab/servers/postgres.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { postgresFence } from '../../../fencing/postgres/index.ts'
-import { openStore } from '../../../index.ts'
+import { openStore } from '../../../store.ts'
 import { migrate, type PostgresClient, postgres } from '../index.ts'
 import { acquire, claimOf, hold, look, signal } from './support.ts'
 

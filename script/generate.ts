@@ -5,6 +5,7 @@ import { commandLinePage } from './command-line.ts'
 import { errorsPage } from './errors.ts'
 import { eventsPage } from './events.ts'
 import { withExamples } from './examples.ts'
+import { exportsPage } from './exports.ts'
 import { manifestOf, memberManifestOf } from './manifest.ts'
 import { optionsPage } from './options.ts'
 import { readmePage } from './performance.ts'
@@ -20,6 +21,7 @@ const generated = new Map<string, (text: string) => string>([
   ['docs/reference/cli.md', commandLinePage],
   ['docs/reference/options.md', optionsPage],
   ['docs/reference/errors.md', errorsPage],
+  ['docs/reference/exports.md', exportsPage],
   ['docs/reference/events.md', eventsPage],
   ...(await pages()),
   ...globSync('docs/{guides,sharing,integrations}/*.md', { cwd: ROOT }).map((path): [string, typeof withExamples] => [

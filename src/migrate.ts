@@ -2,6 +2,7 @@ import { checkKeys, invalid } from './contract/check.ts'
 import { type Engine, engineOf } from './engines.ts'
 import { checkBoolean } from './stores/shared/options.ts'
 
+/** The options of `migrate`. */
 export interface MigrateOptions {
   /** Also create the default fence in the same database, for PostgreSQL and MySQL. @default false */
   readonly fence?: boolean | undefined

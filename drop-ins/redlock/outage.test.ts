@@ -46,7 +46,7 @@ test('an extension is tried again until the window or the lock is over', async (
   const lock = await redlock.acquire(['a'], 20_000)
   const errors: Error[] = []
   redlock.on('error', error => errors.push(error))
-  const extend = vi.fn(lock.lease.extend)
+  const extend = vi.fn<typeof lock.lease.extend>(lock.lease.extend)
   Object.defineProperty(lock.lease, 'extend', { value: extend })
   const down = new LeaseError('STORE_UNAVAILABLE', 'down')
 

@@ -1,6 +1,6 @@
 import type { LeaseRecord, NodeRecord } from '../../src/index.ts'
-import type { BreakParameters, Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store, Wake } from '../../src/store.ts'
 import { LeaseError } from '../../src/index.ts'
+import type { BreakParameters, Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store, Wake } from '../../src/store.ts'
 import type { Foreign, OldLocks } from './old-locks.ts'
 
 export interface AlongsideOptions {

@@ -1,6 +1,6 @@
 import type { Lease, LeaseEnd, LeaseSet } from '../../src/index.ts'
-import type { Guarantees } from '../../src/store.ts'
 import { LeaseError } from '../../src/index.ts'
+import type { Guarantees } from '../../src/store.ts'
 
 /** Milliseconds: the longest delay of a timer, and the longest ttl. */
 const LONGEST_TTL = 2 ** 31 - 1

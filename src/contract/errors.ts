@@ -45,6 +45,7 @@ export type LeaseErrorCode =
   | 'DRIVER_MISSING'
   | 'CLOSED'
 
+/** What an error says in addition to its code and message. */
 export interface LeaseErrorOptions {
   readonly cause?: unknown
   /** The name of the lease. */

@@ -10,6 +10,7 @@ import { anyOf } from './interruptible.ts'
 import { type ObserveOptions, observe } from './observe.ts'
 import type { SafeError } from './streak.ts'
 
+/** The options of `locks.election`. */
 export interface ElectionOptions extends CampaignOptions {
   /**
    * Milliseconds for which the work may continue after its signal aborted. After that `health` says that this process

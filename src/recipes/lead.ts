@@ -4,6 +4,7 @@ import { Campaign, type CampaignOptions, checkCampaign } from './campaign.ts'
 import type { Host } from './host.ts'
 import { anyOf, interruptible } from './interruptible.ts'
 
+/** The options of `locks.lead`. */
 export interface LeadOptions extends CampaignOptions {
   /** Ends the loop. Aborts the signal of the term in progress. */
   readonly signal?: AbortSignal | undefined

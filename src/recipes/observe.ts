@@ -5,6 +5,7 @@ import type { LeaseRecord } from '../contract/store.ts'
 import type { Host } from './host.ts'
 import { anyOf, interruptible, sleep, unlessStopped } from './interruptible.ts'
 
+/** The options of `election.observe`. */
 export interface ObserveOptions {
   /** Ends the observation. */
   readonly signal?: AbortSignal | undefined

@@ -1,6 +1,6 @@
+import type { Store } from '../../contract/store.ts'
 import { TURN, takeoverTime } from '../../contract/time.ts'
 import { leastTtl, tolerance } from '../../core/advice/least-ttl.ts'
-import type { Store } from '../../contract/store.ts'
 import { DEFAULT_TTL, formatDuration } from '../duration.ts'
 import { paint } from '../output.ts'
 import { INTERVAL, type Measurement } from './ttl-measurement.ts'

@@ -126,7 +126,7 @@ export function checkMark({ epoch, token, limit, slots }: Shown): void {
 const callKeys = new Set(['signal'])
 
 /** The signal of a call. Throws `INVALID_ARGUMENT` for any other option. */
-export function signalOf(options: FenceCallOptions = {}, call: string): AbortSignal | undefined {
+export function signalOf(options: FenceCallOptions | undefined = {}, call: string): AbortSignal | undefined {
   checkKeys(options, callKeys, call)
   checkSignal(options.signal)
   return options.signal

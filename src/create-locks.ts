@@ -1,3 +1,4 @@
+import { checkNoMore } from './contract/check.ts'
 import type { Lease, Permit } from './contract/lease.ts'
 import type { Store } from './contract/store.ts'
 import { coreEnvironment } from './core/core.ts'
@@ -46,15 +47,18 @@ export class StoreLocks extends CoreLocks implements Locks {
     return new StoreElection(this.#host(), name, options)
   }
 
-  all(names: readonly string[]): Acquirable<LeaseSet> {
+  all(names: readonly string[], ...more: readonly unknown[]): Acquirable<LeaseSet> {
+    checkNoMore(more, 'all(names)', 'give options to using, tryUsing, acquire or tryAcquire')
     return new AllNames(this.sharingHost(), names)
   }
 
-  semaphore(name: string, options: SemaphoreOptions): Acquirable<Permit, PermitOptions> {
+  semaphore(name: string, options: SemaphoreOptions, ...more: readonly unknown[]): Acquirable<Permit, PermitOptions> {
+    checkNoMore(more, 'semaphore(name, options)', 'give other options to using, tryUsing, acquire or tryAcquire')
     return semaphore(this.sharingHost(), name, options)
   }
 
-  readWrite(name: string): ReadWrite {
+  readWrite(name: string, ...more: readonly unknown[]): ReadWrite {
+    checkNoMore(more, 'readWrite(name)', 'give options to using, tryUsing, acquire or tryAcquire')
     return readWrite(this.sharingHost(), name)
   }
 

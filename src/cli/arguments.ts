@@ -28,6 +28,9 @@ export function parse<const T extends ParseArgsOptionsConfig>(command: string, a
       const known = Object.keys(options).map(name => `--${name}`)
       throw new Usage(`holdfast ${command} has no option ${unknown}${suggest(unknown, known)}; ${seeHelp(command)}`)
     }
+    const [, option] = /^Option '(?:-\w, )?(-[^' ]*).*ambiguous/.exec(message) ?? []
+    if (option !== undefined)
+      throw new Usage(`${option} needs a value: write ${option}=VALUE if that begins with -; ${seeHelp(command)}`)
     if (code?.startsWith('ERR_PARSE_ARGS')) {
       throw new Usage(`${message.split(/[.\n]/, 1)[0]}; ${seeHelp(command)}`)
     }

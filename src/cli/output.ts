@@ -19,6 +19,11 @@ export class Output {
     process.stdout.write(this.#json ? `${stringify(data, 2)}\n` : `${mask(text)}\n`)
   }
 
+  /** Prints what the command has done. `quiet` hides the text, because the exit code says so. */
+  done(data: unknown, text: string): void {
+    if (this.#json || !this.#quiet) this.print(data, text)
+  }
+
   /** Prints SQL as it is: a mask would change what it does. */
   printSql(sql: string): void {
     process.stdout.write(this.#json ? `${escapeInvisible(JSON.stringify({ sql }, undefined, 2))}\n` : sql)

@@ -87,6 +87,11 @@ export function checkKeys(options: unknown, known: ReadonlySet<string>, what: st
   }
 }
 
+/** Throws if a call got more arguments than it takes, such as options that it would ignore. */
+export function checkNoMore(more: readonly unknown[], call: string, cure: string): void {
+  if (more.length > 0) throw invalid(`${call} takes nothing else, but got ${show(more[0])}: ${cure}`)
+}
+
 /** An `INVALID_ARGUMENT` error. */
 export function invalid(message: string): LeaseError {
   return new LeaseError('INVALID_ARGUMENT', message)

@@ -37,6 +37,16 @@ export function useOf(holders: readonly Pick<LeaseRecord, 'limit' | 'slots'>[]):
   return least < LARGEST_LIMIT ? `${used} of ${least}` : `${used} ${used === 1 ? 'reader' : 'readers'}`
 }
 
+/** How a waiter wants a name that others may share: `reader`, `writer` or `for 2 slots`. Empty: there is nothing to say. */
+export function wantOf(
+  { limit = 1, units = 1 }: Pick<LeaseRecord, 'limit' | 'units'>,
+  ofName: readonly Pick<LeaseRecord, 'limit'>[],
+): string {
+  if (limit === LARGEST_LIMIT) return 'reader'
+  if (units > 1) return `for ${units} slots`
+  return limit === 1 && ofName.some(each => each.limit === LARGEST_LIMIT) ? 'writer' : ''
+}
+
 /** Slots for people: `slot 3`, `slots 0-2, 5`. */
 export function slotsText(slots: readonly number[] = [0]): string {
   const ranges: [first: number, last: number][] = []

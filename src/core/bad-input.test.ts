@@ -136,14 +136,23 @@ test('list rejects an invalid prefix, and break invalid options', async () => {
   })
 })
 
+test.each([...options, ...waits, [{ signal: new AbortController().signal }, 'Locks has no option "signal"'] as const])(
+  'createLocks throws for the defaults %o',
+  (defaults, message) => {
+    expect(() => createLocks(memory(), defaults as never)).toThrow(
+      expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) }),
+    )
+  },
+)
+
 test.each([
-  ...options,
-  ...waits,
-  [{ signal: new AbortController().signal }, 'LocksDefaults has no option "signal"'] as const,
-])('createLocks throws for the defaults %o', (defaults, message) => {
-  expect(() => createLocks(memory(), defaults as never)).toThrow(
-    expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) }),
-  )
+  ['all', ['a']],
+  ['readWrite', 'a'],
+  ['semaphore', 'a', { limit: 1 }],
+])('%s refuses options that it would ignore', (verb, ...given) => {
+  const locks = createLocks(memory()) as unknown as Record<string, (...given: unknown[]) => unknown>
+  const call = (): unknown => locks[verb as string]?.(...given, { wait: 1 })
+  expect(call).toThrow(/takes nothing else, but got an object: give (other )?options to using/)
 })
 
 test.each([undefined, null, {}, 'memory:', memory])('createLocks throws for the store %o', store => {

@@ -77,7 +77,7 @@ export class CoreLocks implements Leasing {
       throw invalid(
         'createLocks needs a store, such as sqlite(path) or redis(client); for a URL use await connect(url) in its place',
       )
-    checkKeys(defaults, defaultKeys, 'LocksDefaults')
+    checkKeys(defaults, defaultKeys, 'Locks')
     checkOptions(defaults, store, openRenewer !== undefined, 'the default ttl of these locks')
     const { clock, random, loopDelay } = environment
     this.store = store

@@ -1,3 +1,4 @@
+import { checkNoMore } from '../contract/check.ts'
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
 import type {
@@ -101,7 +102,8 @@ class StagedLocks extends StoreLocks implements TestLocks {
     throw new LeaseError('INVALID_ARGUMENT', message, { leaseName: name, holder })
   }
 
-  async lose(name: string): Promise<void> {
+  async lose(name: string, ...more: readonly unknown[]): Promise<void> {
+    checkNoMore(more, 'lose(name)', 'it takes only the name')
     const lease = this.heldLease(name)
     if (!lease)
       throw new LeaseError('INVALID_ARGUMENT', `these locks do not hold ${JSON.stringify(name)}: acquire it first`)

@@ -27,7 +27,7 @@ export function breakLease(args: readonly string[]): Promise<number> {
     const holders = state.holders.filter(({ slots = [0] }) => slot === undefined || slots.includes(slot))
     const title = slot === undefined ? titleOf(name) : `slot ${slot} of ${titleOf(name)}`
     const told = broken ? brokenText(title, higher, wasMarker) : keptText(title, token, holders)
-    output.print({ name, broken, token: higher, holders }, told)
+    output.done({ name, broken, token: higher, holders }, told)
     if (broken) return 0
     return holders.length > 0 ? EXIT.busy : EXIT.free
   }

@@ -84,7 +84,7 @@ async function advance(args: string[]): Promise<number> {
         ? `${resource} has no mark; list the marks with holdfast fence ls`
         : `${resource} is now in epoch ${epoch} and refuses every fence with a lower one.\n` +
           `Make sure that no earlier holder is still running. Then give { epoch: ${epoch} } to every fence of ${resource}.`
-    output.print({ resource, advanced: epoch !== undefined, epoch }, text)
+    output.done({ resource, advanced: epoch !== undefined, epoch }, text)
     return epoch === undefined ? EXIT.free : 0
   })
 }
@@ -105,7 +105,7 @@ async function prune(args: string[]): Promise<number> {
       pruned === 0
         ? `no mark${which} is older than ${values['older-than']}`
         : `removed ${pruned} ${pruned === 1 ? 'mark' : 'marks'}: a holder that was paused for longer can write again`
-    output.print({ pruned }, text)
+    output.done({ pruned }, text)
     return 0
   })
 }

@@ -1,4 +1,4 @@
-import { isShared, slotsText, useOf } from '../../contract/record.ts'
+import { isShared, slotsText, useOf, wantOf } from '../../contract/record.ts'
 import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
@@ -14,10 +14,10 @@ export function inspect(args: readonly string[]): Promise<number> {
     const facts = isShared(holders) ? holders.map(slotFact) : holder ? factsOf(holder) : []
     const all: [string, string][] = [
       ...facts,
-      ...waiters.map(({ owner, note, units = 1 }, i): [string, string] => [
-        `waiting ${i + 1}`,
-        `${owner}${units > 1 ? `, for ${units} slots` : ''}${note && `  ${note}`}`,
-      ]),
+      ...waiters.map((waiter, i): [string, string] => {
+        const want = wantOf(waiter, [...holders, ...waiters])
+        return [`waiting ${i + 1}`, `${waiter.owner}${want && `, ${want}`}${waiter.note && `  ${waiter.note}`}`]
+      }),
       ...nodes.map((node): [string, string] => [
         'node',
         `${node.name} ${node.state}${node.reason ? `: ${node.reason}` : ''}`,

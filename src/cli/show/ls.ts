@@ -1,4 +1,4 @@
-import { isShared, slotsText, useOf } from '../../contract/record.ts'
+import { isShared, slotsText, useOf, wantOf } from '../../contract/record.ts'
 import { titleOf } from '../../contract/reserved.ts'
 import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
@@ -28,7 +28,9 @@ export function ls(args: readonly string[]): Promise<number> {
 /** Of one name. */
 function rowsOf(records: readonly LeaseRecord[]): string[][] {
   const holders = records.filter(({ state }) => state === 'held')
-  const waiters = records.filter(({ state }) => state === 'waiting').map(waiterRow)
+  const waiters = records
+    .filter(({ state }) => state === 'waiting')
+    .map(waiter => waiterRow(waiter, wantOf(waiter, records)))
   const title = titleOf(records[0]?.name ?? '')
   if (!isShared(holders)) return [...holders.map(holder => holderRow(title, holder)), ...waiters]
   const slots = holders.map(holder => holderRow(`  ${slotsText(holder.slots)}`, holder))
@@ -39,7 +41,7 @@ function holderRow(title: string, { owner, token, remaining, note }: LeaseRecord
   return [title, 'held', owner, `${token}`, formatDuration(remaining), note]
 }
 
-function waiterRow({ name, owner, remaining, note, position = 0, units = 1 }: LeaseRecord): string[] {
-  const place = `${position === 0 ? 'next' : `waiting ${position + 1}`}${units > 1 ? `, for ${units} slots` : ''}`
+function waiterRow({ name, owner, remaining, note, position = 0 }: LeaseRecord, want: string): string[] {
+  const place = `${position === 0 ? 'next' : `waiting ${position + 1}`}${want && `, ${want}`}`
   return [`  ${titleOf(name)}`, place, owner, '', formatDuration(remaining), note]
 }

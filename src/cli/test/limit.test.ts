@@ -67,6 +67,21 @@ test('run --reader and --writer exclude each other', async () => {
   expect(written.out).toMatch(/^pages {2}(\d+) \{"pages":"\1"\}\n$/)
 })
 
+test('ls and inspect say which waiters read and which write', async () => {
+  const reading = start(['run', 'pages', '--reader', ...WAIT])
+  await reading.prints('ready')
+  const writing = start(['run', 'pages', '--writer', '--owner', 'w', '--wait', '60s', ...PRINT])
+  await writing.reports(/waiting/)
+  const late = start(['run', 'pages', '--reader', '--owner', 'r', '--wait', '60s', ...PRINT])
+  await late.reports(/waiting/)
+  const { out } = await holdfast(['ls'])
+  expect(out).toMatch(/next, writer +w .*\n.*waiting 2, reader +r /)
+  expect((await holdfast(['inspect', 'pages'])).out).toMatch(/waiting 1 +w, writer\n +waiting 2 +r, reader\n$/)
+  reading.kill('SIGTERM')
+  expect(await writing.ended).toMatchObject({ code: 0 })
+  expect(await late.ended).toMatchObject({ code: 0 })
+})
+
 test('ls and inspect show a shared name once with its holders, and break takes one or all', async () => {
   const one = start(['run', 'x', '--limit', '2', '--owner', 'alice', ...WAIT])
   await one.prints('ready')

@@ -210,6 +210,14 @@ describe('holdfast break', () => {
     expect(await holdfast(['inspect', 'nightly'])).toMatchObject({ code: 1 })
   })
 
+  test('--quiet prints nothing, and --json the result all the same', async () => {
+    await holding('quiet')
+    expect(await holdfast(['break', 'quiet', '-q'])).toMatchObject({ code: 0, out: '' })
+    expect(await holdfast(['break', 'quiet', '-q'])).toMatchObject({ code: 1, out: '' })
+    const { out } = await holdfast(['break', 'quiet', '-q', '--json'])
+    expect(JSON.parse(out)).toMatchObject({ broken: false })
+  })
+
   test('ends with 1 when the name was free', async () => {
     expect(await holdfast(['break', 'nightly'])).toMatchObject({ code: 1, out: 'nightly was free\n' })
     expect(await holdfast(['break', 'nightly', '--json'])).toMatchObject({ code: 1 })

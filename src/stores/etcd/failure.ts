@@ -27,17 +27,17 @@ const FOREIGN = 'the answer is not from etcd, perhaps from a proxy in front of i
 const meanings: readonly Meaning[] = [
   {
     text: /authentication failed|invalid user/i,
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     says: 'etcd refused the user name or password: correct them in the options or the URL',
   },
   {
     text: /user name is empty|user name not found|invalid auth token/i,
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     says: 'etcd requires authentication: give a user and a password',
   },
   {
     text: /permission denied/i,
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     says: 'the etcd user may not do what leases need: grant the permissions listed in docs/stores/etcd.md',
   },
   {
@@ -148,7 +148,7 @@ export function failure(error: unknown, sent: boolean): LeaseError {
     const says =
       'etcd refused the certificate of this client, or requires one: give cert and key, of a certificate for clients ' +
       '(extended key usage clientAuth) by an authority that etcd trusts'
-    return new LeaseError('INVALID_ARGUMENT', `${says} (${text})`, { cause: causeOf(error) })
+    return new LeaseError('ACCESS_DENIED', `${says} (${text})`, { cause: causeOf(error) })
   }
   if (typeof code === 'string' && certificate.test(code)) {
     const says = 'the certificate of the etcd server is not trusted: give its authority as ca'

@@ -55,9 +55,7 @@ export function idOf(found: KeyValue): string {
   const { format, id } = read(found)
   if (format === FORMAT) return String(id)
   const says = `the lease is written in format ${String(format)} by something else, this version knows format ${FORMAT}`
-  throw new LeaseError('STORE_UNAVAILABLE', `${says}: use the same version of Holdfast everywhere`, {
-    retryable: false,
-  })
+  throw new LeaseError('FORMAT_MISMATCH', `${says}: use the same version of Holdfast everywhere`)
 }
 
 export function limitOf(found: KeyValue): number {

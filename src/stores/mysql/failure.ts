@@ -9,20 +9,27 @@ const [LOCKED, READ_ONLY] = [
 /** A node of Galera that is not, or no longer, part of the cluster. */
 const NOT_READY = 1047
 
+/** The format of the binary log does not suit. */
+const BINLOG = 1665
+
 /** Nobody knows what was done: a commit that failed, a server that shut down, a session that was killed. */
 const UNKNOWN = [1030, 1053, 1180, 1317, 1927]
 
 /** Errors by number. After each of these the statement did nothing. https://mariadb.com/kb/en/mariadb-error-code-reference/ */
 const REFUSALS: readonly (readonly [numbers: readonly number[], code: LeaseErrorCode, says: string])[] = [
-  [[1045, 1698, 1251, 1275], 'INVALID_ARGUMENT', 'the server refused the user name or password: correct them'],
+  [[1045, 1698, 1251, 1275], 'ACCESS_DENIED', 'the server refused the user name or password: correct them'],
   [
     [1044, 1142, 1143, 1227],
-    'INVALID_ARGUMENT',
+    'ACCESS_DENIED',
     'the MySQL user may not do what leases need: grant the privileges listed in docs/stores/mysql.md',
   ],
   [[1046, 1049], 'INVALID_ARGUMENT', 'the database does not exist: correct its name, or create it'],
-  [[1146, 1054], 'INVALID_ARGUMENT', 'the tables of leases are missing or foreign: run holdfast migrate --store URL'],
-  [[1665], 'INVALID_ARGUMENT', 'leases need another format of the binary log: set global binlog_format = ROW or MIXED'],
+  [[1146, 1054], 'NOT_MIGRATED', 'the tables of leases are missing or foreign: run holdfast migrate --store URL'],
+  [
+    [BINLOG],
+    'STORE_UNAVAILABLE',
+    'leases need another format of the binary log: set global binlog_format = ROW or MIXED',
+  ],
   [READ_ONLY, 'STORE_UNAVAILABLE', 'the server is read-only, such as a replica: connect to the primary'],
   [LOCKED, 'STORE_UNAVAILABLE', 'another transaction or a backup has locked a row or table of leases: retry'],
   [[1040, 1203, 1226], 'STORE_UNAVAILABLE', 'the server has no connection left: raise max_connections'],
@@ -56,5 +63,6 @@ export function failure(error: unknown, sent: boolean): LeaseError {
   if (number < 1_000 || UNKNOWN.includes(number)) return noAnswerFrom('MySQL', error, sent)
   const [, code, says] = REFUSALS.find(([numbers]) => numbers.includes(number)) ?? []
   const message = `${says ?? 'MySQL cannot serve now'} (${textOf(error)})`
-  return new LeaseError(code ?? 'STORE_UNAVAILABLE', message, { cause: causeOf(error) })
+  const retryable = number === BINLOG ? false : undefined
+  return new LeaseError(code ?? 'STORE_UNAVAILABLE', message, { cause: causeOf(error), retryable })
 }

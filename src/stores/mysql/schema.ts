@@ -1,5 +1,7 @@
 import { checkText, invalid, show } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { openConnection } from '../shared/connection.ts'
+import { unfit } from '../shared/failure.ts'
 import { NEVER } from '../shared/timeouts.ts'
 import { driverOf, type MysqlClient, type MysqlConnection } from './connection.ts'
 import { failure, lockedBy } from './failure.ts'
@@ -50,7 +52,7 @@ export function migration(tables: Tables = {}): string {
     .join('\n')
 }
 
-/** Creates the tables that are missing. Rejects `INVALID_ARGUMENT` if the user may not; `STORE_UNAVAILABLE`. */
+/** Creates the tables that are missing. Rejects `ACCESS_DENIED` and `STORE_UNAVAILABLE`. */
 export async function migrate(client: MysqlClient, tables: Tables = {}): Promise<void> {
   await change(client, statements(tableOf(tables)))
 }
@@ -81,10 +83,10 @@ export async function prepare(connection: MysqlConnection, table: string, create
     'select @@global.innodb_flush_log_at_trx_commit, sleep(0.001), sysdate(6) > now(6), @@max_allowed_packet',
   )
   if (Number(sync) !== 1)
-    throw invalid('the server forgets commits in a crash: set global innodb_flush_log_at_trx_commit = 1')
-  if (Number(moves) !== 1) throw invalid('the server was started with sysdate-is-now: start it without')
+    throw unfit('the server forgets commits in a crash: set global innodb_flush_log_at_trx_commit = 1')
+  if (Number(moves) !== 1) throw unfit('the server was started with sysdate-is-now: start it without')
   if (Number(packet) < SMALLEST_PACKET)
-    throw invalid(`the server cannot receive a batch of requests: set max_allowed_packet = ${SMALLEST_PACKET} or more`)
+    throw unfit(`the server cannot receive a batch of requests: set max_allowed_packet = ${SMALLEST_PACKET} or more`)
   const tables = await connection.rows(`select table_name, table_comment, engine, table_type
     from information_schema.tables
     where table_schema = database() and table_name in ('${table}', '${table}_line')`)
@@ -96,16 +98,25 @@ export async function prepare(connection: MysqlConnection, table: string, create
     return prepare(connection, table, create, tries - 1)
   }
   for (const [name, comment, engine] of tables) {
+    const [, format] = /^Holdfast \w+, format (\d+)$/.exec(String(comment)) ?? []
+    if (format === undefined)
+      throw invalid(`the table ${name} belongs to another application: choose another name with the option table`)
     if (!isOurs(String(comment)))
-      throw invalid(
-        `the table ${name} belongs to another application, or to a version of Holdfast with another format: ` +
-          'choose another name with the option table, or use the same version everywhere',
+      throw new LeaseError(
+        'FORMAT_MISMATCH',
+        `the table ${name} has format ${format}, and this version of Holdfast supports format ${FORMAT}: ` +
+          'use the same version everywhere, or choose another name with the option table',
       )
     if (engine !== 'InnoDB')
-      throw invalid(`the table ${name} must be of InnoDB, not ${engine}: alter table ${name} engine = InnoDB`)
+      throw unfit(`the table ${name} must be of InnoDB, not ${engine}: alter table ${name} engine = InnoDB`)
   }
   if (tables.length === 2) return
-  if (!create) throw invalid('the tables of leases are missing: run holdfast migrate --store URL, or set create: true')
+  if (!create) {
+    // Tables that the user has no privilege for are not listed.
+    await connection.rows(`select 1 from ${table} limit 0`)
+    const cure = 'run holdfast migrate --store URL, or set create: true'
+    throw new LeaseError('NOT_MIGRATED', `the tables of leases are missing: ${cure}`)
+  }
   // Another connection may create them now. It has locks of tables, and of rows in those of InnoDB.
   await connection.change('set lock_wait_timeout = 5, innodb_lock_wait_timeout = 5')
   for (const statement of statements(table)) await connection.change(statement)

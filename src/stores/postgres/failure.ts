@@ -6,6 +6,8 @@ interface Refusal {
   readonly state: RegExp
   readonly code: LeaseErrorCode
   readonly says: string
+  /** @default that of the code */
+  readonly retryable?: boolean
   /** Could another connection reach a server that serves the request? */
   readonly elsewhere?: boolean
 }
@@ -15,18 +17,18 @@ interface Refusal {
 const refusals: readonly Refusal[] = [
   {
     state: /^28/,
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     says: 'PostgreSQL refused the user name or password: correct them in the client or the URL',
   },
   { state: /^3D000/, code: 'INVALID_ARGUMENT', says: 'the database does not exist: correct its name, or create it' },
   {
     state: /^42501/,
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     says: 'the PostgreSQL user may not do what leases need: grant the permissions listed in docs/stores/postgres.md',
   },
   {
     state: /^(42P01|42883|3F000|42703)/,
-    code: 'INVALID_ARGUMENT',
+    code: 'NOT_MIGRATED',
     says: 'the tables or functions of leases are missing or foreign: run holdfast migrate --store URL',
   },
   {
@@ -39,7 +41,8 @@ const refusals: readonly Refusal[] = [
   },
   {
     state: /^HF001/,
-    code: 'INVALID_ARGUMENT',
+    code: 'STORE_UNAVAILABLE',
+    retryable: false,
     says: "leases need the isolation level read committed: alter role … set default_transaction_isolation to 'read committed'",
   },
   {
@@ -74,7 +77,8 @@ export function failure(error: unknown, sent: boolean): LeaseError {
   if (!refusal) return noAnswerFrom('PostgreSQL', error, sent)
   // A standby may be promoted, and another server may answer at the same address.
   const cause = Object.assign(causeOf(error), { code: stateOf(error) })
-  return new LeaseError(refusal.code, `${refusal.says} (${textOf(error)})`, { cause })
+  const { code, says, retryable } = refusal
+  return new LeaseError(code, `${says} (${textOf(error)})`, { cause, retryable })
 }
 
 function refusalOf(error: unknown): Refusal | undefined {

@@ -1,6 +1,7 @@
 import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { openConnection } from '../shared/connection.ts'
+import { unfit } from '../shared/failure.ts'
 import { NEVER, NoAnswer, within } from '../shared/timeouts.ts'
 import type { PostgresClient } from './client.ts'
 import type { PostgresConnection } from './connection.ts'
@@ -29,8 +30,8 @@ export function serialized(text: string): string {
 
 /**
  * Creates the schema, tables and functions that are missing, and upgrades the functions, in one transaction. It uses its
- * own connection with the settings of the client. It may run again. Rejects `INVALID_ARGUMENT` if the user lacks
- * permissions or a table of that name is foreign, and `STORE_UNAVAILABLE`.
+ * own connection with the settings of the client. It may run again. Rejects `ACCESS_DENIED`, `FORMAT_MISMATCH`,
+ * `INVALID_ARGUMENT` if a table of that name is foreign, and `STORE_UNAVAILABLE`.
  */
 export async function migrate(client: PostgresClient, tables: Tables = {}): Promise<void> {
   const names = namesOf(tables)
@@ -56,7 +57,8 @@ export async function prepare(connection: PostgresConnection, names: Names, crea
   if (await hasSchema(connection, names)) return
   if (create) await makeSchema(connection, names)
   else
-    throw invalid(
+    throw new LeaseError(
+      'NOT_MIGRATED',
       `the table ${names.lease} does not exist: create it with holdfast migrate --store URL, or let the store create it ` +
         'with create: true (?create=true in a URL)',
     )
@@ -73,17 +75,17 @@ async function hasSchema(connection: PostgresConnection, { lease }: Names): Prom
   const [, pid, version, encoding, isThere, comment] = looked[4] && !looked[5] ? await look(connection, lease) : looked
   // The connection goes through a pooler, and old poolers mix up overlapping requests.
   if (pid !== connection.pid) connection.takeTurns()
-  if (version < OLDEST)
-    throw invalid(`the server is PostgreSQL ${Math.floor(version / 10_000)}: use version 12 or later`)
+  if (version < OLDEST) throw unfit(`the server is PostgreSQL ${Math.floor(version / 10_000)}: use version 12 or later`)
   // A name that it cannot store would fail all requests of its statement. It also has no text that sorts after all names.
   if (encoding !== 'UTF8')
-    throw invalid(`the database has the encoding ${encoding}: use a database with the encoding UTF8`)
+    throw unfit(`the database has the encoding ${encoding}: use a database with the encoding UTF8`)
   if (!isThere) return false
   const format = Number(/^Holdfast leases, format (\d+)$/.exec(comment ?? '')?.[1])
   if (!Number.isInteger(format))
     throw invalid(`the table ${lease} belongs to another application: choose another name with the option table`)
   if (format !== FORMAT)
-    throw invalid(
+    throw new LeaseError(
+      'FORMAT_MISMATCH',
       `the table ${lease} has format ${format}, and this version of Holdfast supports format ${FORMAT}: ` +
         'use the same version everywhere, or choose another name with the option table',
     )

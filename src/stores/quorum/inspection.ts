@@ -73,5 +73,7 @@ async function wholeQueue(node: Node, name: string, first: Sight): Promise<Sight
 
 /** Quarantined nodes count: what they still know is shown. */
 function assertMajority(quorum: Quorum, tally: Tally<unknown>): void {
+  const { refusal } = quorum
+  if (refusal) throw refusal
   if (tally.failed.length > quorum.size - quorum.majority) throw quorum.unavailable(tally)
 }

@@ -137,8 +137,11 @@ export class Quorum {
     const reasons = errors.map(({ message }) => message).join('; ')
     const message = `no majority of the ${this.size} nodes is available: ${reasons}`
     const cause = new AggregateError(errors, 'the errors of the nodes')
-    const retryable = errors.length === 0 || errors.some(error => error.retryable)
-    return new LeaseError('STORE_UNAVAILABLE', message, { cause, retryAfter, retryable })
+    // Those that may serve later can be too few for a majority.
+    const refusals = errors.filter(error => !error.retryable)
+    const isFinal = refusals.length > this.size - this.majority
+    const code = isFinal && refusals[0] ? refusals[0].code : 'STORE_UNAVAILABLE'
+    return new LeaseError(code, message, { cause, retryAfter, retryable: !isFinal })
   }
 }
 

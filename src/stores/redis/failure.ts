@@ -1,5 +1,5 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import { causeOf, noAnswerFrom, textOf } from '../shared/failure.ts'
+import { causeOf, noAnswerFrom, textOf, unfit } from '../shared/failure.ts'
 import { NoAnswer } from '../shared/timeouts.ts'
 import type { RedisDriver, Wire } from './client.ts'
 
@@ -27,19 +27,21 @@ const ROLE = 'the Redis server is a read-only replica: connect to its master, or
 /** Another kind of server answers at this address. */
 const otherKind = /cluster support disabled|unknown command .?sentinel/i
 
-const credentials = /\bWRONGPASS\b|\bNOAUTH\b|invalid password|invalid username-password|AuthenticationFailed|DB index/
+const credentials =
+  /\bWRONGPASS\b|\bNOAUTH\b|invalid password|invalid username-password|AuthenticationFailed|without any password/
 
 // Error texts of servers and clients for requests that were not carried out.
 const refusals: readonly Refusal[] = [
   { text: /\bREADONLY\b|read only replica|ReadOnly/, code: 'INVALID_ARGUMENT', says: ROLE },
   {
     text: credentials,
-    code: 'INVALID_ARGUMENT',
-    says: 'Redis refused the user, password or database: correct them',
+    code: 'ACCESS_DENIED',
+    says: 'Redis refused the user or password: correct them in the client or the URL',
   },
+  { text: /DB index/, code: 'INVALID_ARGUMENT', says: 'Redis has no such database: correct its number' },
   {
     text: /\bNOPERM\b|ACL failure|can't run this command|can't access|PermissionDenied/,
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     says: 'the Redis user may not do what leases need: grant the permissions listed in docs/stores/redis.md',
   },
   {
@@ -120,7 +122,7 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   const { sent, served, isCluster, key } = circumstances
   const text = textOf(error)
   const wrong = unusable(text, key)
-  if (wrong !== undefined) return new LeaseError('STORE_UNAVAILABLE', wrong, { retryable: false })
+  if (wrong) return wrong
   const refusal = refusalOf(text)
   if (!refusal) return noAnswerFrom('Redis', error, sent, hintOf(text, circumstances))
   const says = isCluster && /MOVED|ASK/.test(text) ? 'the Redis Cluster moves the slot of the lease' : refusal.says
@@ -132,24 +134,27 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   })
 }
 
-/** Why one name is unusable although others are not. */
-function unusable(text: string, key = 'of the lease'): string | undefined {
+/** The error of one name that is unusable although others are not. */
+function unusable(text: string, key = 'of the lease'): LeaseError | undefined {
   const other = format.exec(text)?.[1]
   // What cannot be read although it begins as format 1 does was written by something else.
-  if (other === '' || other === '1') return `the key ${key} is not a lease: choose another prefix, or delete it`
+  if (other === '' || other === '1') return unfit(`the key ${key} is not a lease: choose another prefix, or delete it`)
   if (other !== undefined)
-    return (
+    return new LeaseError(
+      'FORMAT_MISMATCH',
       `another version of Holdfast wrote the lease in format ${other}, this one knows format 1: use the same version ` +
-      'everywhere'
+        'everywhere',
     )
   const [, of, last] = exhausted.exec(text) ?? []
   if (of)
-    return (
+    return unfit(
       `the ${of === 'TOKEN' ? 'name' : 'server'} has used up its tokens (the last is ${last}): to start again delete the ` +
-      `key ${of === 'TOKEN' ? key : 'PREFIX:token'}, see docs/stores/redis.md`
+        `key ${of === 'TOKEN' ? key : 'PREFIX:token'}, see docs/stores/redis.md`,
     )
   if (otherType.test(text))
-    return `the key ${key}, or one that begins with it, is of another type (${text}): choose another prefix, or delete it`
+    return unfit(
+      `the key ${key}, or one that begins with it, is of another type (${text}): choose another prefix, or delete it`,
+    )
   return undefined
 }
 

@@ -109,7 +109,8 @@ export class RedisMember implements Member {
 
   isAnswer(failure: LeaseError): boolean {
     // An error of one name (its format, its tokens) does not concern other names.
-    return failure instanceof StaleRequest || (failure.code === 'STORE_UNAVAILABLE' && !failure.retryable)
+    const { code, retryable } = failure
+    return failure instanceof StaleRequest || code === 'FORMAT_MISMATCH' || (code === 'STORE_UNAVAILABLE' && !retryable)
   }
 
   close(): void {

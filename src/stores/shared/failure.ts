@@ -5,6 +5,11 @@ export function closed(): LeaseError {
   return new LeaseError('CLOSED', 'the store is closed')
 }
 
+/** The error of a server that cannot keep leases until somebody changes it. The message says how. */
+export function unfit(message: string, cause?: unknown): LeaseError {
+  return new LeaseError('STORE_UNAVAILABLE', message, { retryable: false, ...(cause !== undefined && { cause }) })
+}
+
 /** The text of an error. A failed connection to several addresses of a host has none of its own, so it lists theirs. */
 export function textOf(error: unknown): string {
   const text = messageOf(error)
@@ -20,10 +25,16 @@ export function causeOf(error: unknown): Error {
   return Object.assign(new Error(textOf(error)), typeof code === 'string' && { code })
 }
 
+/** What clients say of a server without TLS, after an attempt with it. */
+const PLAIN = /does not speak TLS|does not support (SSL|secure) connection|wrong version number/i
+
 /** The error for a request that no server answered. If it had left, its outcome is unknown. */
 export function noAnswerFrom(engine: string, error: unknown, sent: boolean, hint: string = ''): LeaseError {
   const cause = causeOf(error)
-  return sent
-    ? new LeaseError('OUTCOME_UNKNOWN', `no answer came from ${engine}: ${cause.message}`, { cause })
-    : new LeaseError('STORE_UNAVAILABLE', `${engine} cannot be reached: ${cause.message}${hint}`, { cause })
+  if (sent) return new LeaseError('OUTCOME_UNKNOWN', `no answer came from ${engine}: ${cause.message}`, { cause })
+  const message = `${engine} cannot be reached: ${cause.message}${hint}`
+  if (!PLAIN.test(cause.message)) return new LeaseError('STORE_UNAVAILABLE', message, { cause })
+  return new LeaseError('INVALID_ARGUMENT', `${message}: the URL or the client asks for TLS, which this port lacks`, {
+    cause,
+  })
 }

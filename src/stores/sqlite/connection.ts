@@ -121,7 +121,7 @@ function checkFormat(database: DatabaseSync, path: string): boolean {
   if (version === FORMAT) return true
   const cure = version > FORMAT ? 'use a newer version' : 'stop all processes that use it, and move it away'
   const message = `${file} has format ${version}, and this version of Holdfast supports format ${FORMAT}: ${cure}`
-  throw new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
+  throw new LeaseError('FORMAT_MISMATCH', message)
 }
 
 function number(database: DatabaseSync, sql: string): number {

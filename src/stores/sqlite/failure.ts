@@ -42,8 +42,8 @@ export function failure(error: unknown, path: string): unknown {
   if (code === FULL)
     return unavailable(`the disk of ${file} is full, and nothing was changed: free some space`, error, true)
   const problem = code === READONLY || code === CANTOPEN ? accessProblem(path) : undefined
-  if (problem !== undefined || code === READONLY)
-    return unavailable(problem ?? `${file} cannot be written (${said}): check its permissions`, error, false)
+  if (problem) return problem
+  if (code === READONLY) return unavailable(`${file} cannot be written (${said}): check its permissions`, error, false)
   if (code === CANTOPEN)
     return unavailable(`${file} cannot be opened (${said}): check the limit of open files, and its folder`, error, true)
   if (code === NOTADB || code === CORRUPT) {
@@ -54,8 +54,8 @@ export function failure(error: unknown, path: string): unknown {
   return unavailable(`${file} cannot be read or written (${said}): check the disk and quotas`, error, true)
 }
 
-/** Why this user cannot use the file, in a sentence. `undefined`: the permissions are sufficient. */
-export function accessProblem(path: string): string | undefined {
+/** Why this user cannot use the file. `undefined`: the permissions are sufficient. */
+export function accessProblem(path: string): LeaseError | undefined {
   const folder = dirname(path)
   for (const [place, mode] of [
     [path, constants.R_OK | constants.W_OK],
@@ -66,10 +66,15 @@ export function accessProblem(path: string): string | undefined {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       const what = JSON.stringify(place)
-      if (code === 'EROFS') return `${what} is on a read-only file system: give a writable path`
+      if (code === 'EROFS')
+        return unavailable(`${what} is on a read-only file system: give a writable path`, error, false)
       const need = place === folder ? 'SQLite creates a -wal and a -shm file in it' : 'every holder writes to it'
       if (code === 'EACCES' || code === 'EPERM')
-        return `this user may not read and write ${what}: ${need}; give the user these rights, or another path`
+        return new LeaseError(
+          'ACCESS_DENIED',
+          `this user may not read and write ${what}: ${need}; give the user these rights, or another path`,
+          { cause: error },
+        )
     }
   }
   return undefined

@@ -37,7 +37,7 @@ export function checkPath(path: string, allowSharedFolder = false): void {
         `${cure}. If all of them run on one kernel and use this mount, pass the option allowSharedFolder: true`,
     )
   const problem = accessProblem(path)
-  if (problem) throw new LeaseError('STORE_UNAVAILABLE', problem, { retryable: false })
+  if (problem) throw problem
 }
 
 /**
@@ -92,6 +92,10 @@ function look(path: string): BigIntStats | undefined {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ENOTDIR') return undefined
     const cure = 'give this user the right to search all folders above it, or another path'
-    throw new LeaseError('STORE_UNAVAILABLE', `${message}: ${cure}`, { cause: error, retryable: false })
+    const isDenied = code === 'EACCES' || code === 'EPERM'
+    throw new LeaseError(isDenied ? 'ACCESS_DENIED' : 'STORE_UNAVAILABLE', `${message}: ${cure}`, {
+      cause: error,
+      retryable: false,
+    })
   }
 }

@@ -22,7 +22,12 @@ interface Refusal {
   readonly name: string
   readonly code: LeaseErrorCode
   readonly says: string
+  /** @default that of the code */
+  readonly retryable?: boolean
 }
+
+/** Until somebody changes the server. */
+const UNFIT = { code: 'STORE_UNAVAILABLE', retryable: false } as const
 
 const LATER: Pick<Refusal, 'code' | 'says'> = {
   code: 'STORE_UNAVAILABLE',
@@ -32,17 +37,17 @@ const LATER: Pick<Refusal, 'code' | 'says'> = {
 const refusals: Readonly<Record<number, Refusal>> = {
   [code.noAuth]: {
     name: 'NOAUTH',
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     says: 'the user may not do what leases need: correct auth, or grant the permissions in docs/stores/zookeeper.md',
   },
   [code.authFailed]: {
     name: 'AUTHFAILED',
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     says: 'ZooKeeper refused the user name or password: correct them in auth or the URL',
   },
   [code.unimplemented]: {
     name: 'UNIMPLEMENTED',
-    code: 'INVALID_ARGUMENT',
+    ...UNFIT,
     says: 'the server does not support an operation that leases need: use ZooKeeper 3.6 or later',
   },
   [-114]: {
@@ -52,12 +57,12 @@ const refusals: Readonly<Record<number, Refusal>> = {
   },
   [-120]: {
     name: 'EPHEMERALONLOCALSESSION',
-    code: 'INVALID_ARGUMENT',
+    ...UNFIT,
     says: 'the server keeps its sessions local: set localSessionsUpgradingEnabled, or disable local sessions',
   },
   [-124]: {
     name: 'SESSIONCLOSEDREQUIRESASLAUTH',
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     says: 'the server demands SASL, which this client does not have: disable enforce.auth, or allow the scheme digest',
   },
   [-125]: { name: 'QUOTAEXCEEDED', ...LATER, says: 'the quota of the path of the leases is used up: raise it' },
@@ -75,8 +80,8 @@ const refusals: Readonly<Record<number, Refusal>> = {
 export function failure(error: unknown, sent: boolean): unknown {
   if (!(error instanceof Error) || LeaseError.is(error)) return error
   if (error instanceof Refused) {
-    const { code, says } = refusals[error.code] ?? LATER
-    return new LeaseError(code, `${says} (${error.message})`, { cause: error })
+    const { code, says, retryable }: Omit<Refusal, 'name'> = refusals[error.code] ?? LATER
+    return new LeaseError(code, `${says} (${error.message})`, { cause: error, retryable })
   }
   if (error instanceof Expired)
     return new LeaseError('STORE_UNAVAILABLE', `the session ended: ${error.message}`, { cause: error })

@@ -1,4 +1,4 @@
-import { invalid } from '../../contract/check.ts'
+import { unfit } from '../shared/failure.ts'
 import type { Connection } from './connection.ts'
 import { Refused } from './failure.ts'
 import type { Group } from './group.ts'
@@ -19,7 +19,7 @@ export class Ownership {
   }
 
   /**
-   * Rejects INVALID_ARGUMENT if others may change the prefix or the node of the name. `node` is the claim's node, which the
+   * Rejects STORE_UNAVAILABLE if others may change the prefix or the node of the name. `node` is the claim's node, which the
    * session of `group` created; `queue` was read after that. While `node` exists the node of the name cannot be replaced. So
    * the permissions read here stay true: only this user may change them.
    */
@@ -35,7 +35,7 @@ export class Ownership {
     for (const [index, { acl }] of found.entries()) {
       if (acl.every(entry => entry.permissions === READ || users.has(userOf(entry)))) continue
       const path = above[index]
-      throw invalid(
+      throw unfit(
         `others may change ${path} (its permissions are ${acl.map(show).join(', ')}), and so end leases: ` +
           `run "addauth digest ${ensemble.auth.user}:<password>" and "setAcl -R ${path} auth::cdrwa" in zkCli.sh`,
       )

@@ -47,7 +47,7 @@ describe('with authentication', () => {
     await using elsewhere = storeOf([server], { ...user, prefix: 'other' })
     for (const refused of [() => hold(elsewhere, claimOf('a')), () => elsewhere.annotate(claimOf('a'), signal)])
       expect(await failureOf(refused())).toMatchObject({
-        code: 'INVALID_ARGUMENT',
+        code: 'ACCESS_DENIED',
         message: expect.stringMatching(/permissions listed in docs\/stores\/etcd.md/),
       })
   })
@@ -81,7 +81,7 @@ describe('with authentication', () => {
     for (const access of [{ user: 'app', password: 's3cret' }, { user: 'nobody', password: 's3cret' }, {}]) {
       await using store = storeOf([server], access)
       const error = await failureOf(hold(store, claimOf('d')))
-      expect(error.code).toBe('INVALID_ARGUMENT')
+      expect(error.code).toBe('ACCESS_DENIED')
       expect(error.message).toMatch(/user/)
       expect(JSON.stringify(error) + error.stack + String(error.cause)).not.toMatch('s3cret')
     }
@@ -95,7 +95,7 @@ describe('with authentication', () => {
     await callAsRoot(server, 'auth/user/add', { name: 'new', password: 'x' })
     await using store = storeOf([server], access)
     const locks = createLocks(store)
-    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(/permissions listed in/) }
+    const refused = { code: 'ACCESS_DENIED', message: expect.stringMatching(/permissions listed in/) }
     expect(await failureOf(locks.acquire('rights', { wait: 5_000 }))).toMatchObject(refused)
     expect(await failureOf(locks.inspect('rights'))).toMatchObject(refused)
     expect(await failureOf(locks.break('rights'))).toMatchObject(refused)
@@ -211,7 +211,7 @@ describe('with TLS', () => {
     expect((await again.acquire(claimOf('a'), signal)).held).toBe(false)
     await using bare = etcd({ endpoints: at, tls: { ca: pem('ca.pem') } })
     expect(await failureOf(hold(bare, claimOf('a')))).toMatchObject({
-      code: 'INVALID_ARGUMENT',
+      code: 'ACCESS_DENIED',
       message: expect.stringMatching(/give cert and key/),
     })
   })

@@ -92,7 +92,7 @@ test('a server whose sysdate() does not move within a statement is refused', asy
   await using still = await startMariaDb({ config: { sysdate_is_now: 'on' } })
   await using refused = storeAt(still.url())
   expect(await failureOf(hold(refused, claimOf('a')))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'STORE_UNAVAILABLE',
     message: expect.stringMatching(/sysdate-is-now/),
   })
 })

@@ -35,7 +35,7 @@ test('tables of another engine than InnoDB are refused, also if the server chose
   for (const create of [true, false]) {
     await using store = storeAt(chosen.url(), { create })
     expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
-      code: 'INVALID_ARGUMENT',
+      code: 'STORE_UNAVAILABLE',
       message: expect.stringMatching(/InnoDB, not Aria/),
     })
   }
@@ -61,7 +61,7 @@ test('a replica is refused, and so is a server that forgets commits in a crash',
   await server.query('set global innodb_flush_log_at_trx_commit = 0')
   await using careless = storeAt(server.url())
   expect(await failureOf(hold(careless, claimOf('careless')))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'STORE_UNAVAILABLE',
     message: expect.stringMatching(/innodb_flush_log_at_trx_commit = 1/),
   })
   await server.query('set global innodb_flush_log_at_trx_commit = 1')
@@ -71,7 +71,7 @@ test('a server that cannot receive a full batch is refused, and the smallest tha
   await using small = await startMariaDb({ config: { max_allowed_packet: 1_048_576 - 1_024 } })
   await using refused = storeAt(small.url())
   expect(await failureOf(hold(refused, claimOf('a')))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'STORE_UNAVAILABLE',
     message: expect.stringMatching(/max_allowed_packet = 1048576/),
   })
   await small.query('set global max_allowed_packet = 1048576')

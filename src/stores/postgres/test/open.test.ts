@@ -117,7 +117,7 @@ test('holdfast migrate creates the tables, and holdfast run uses them', async ()
   const env = { HOLDFAST_STORE: `${server.url()}?table=cli.job` }
   const missing = await holdfast(['run', 'nightly', '--', 'true'], { env })
   expect(missing).toMatchObject({
-    code: 64,
+    code: 78,
     err: expect.stringMatching(/"cli"."job" does not exist: create it with holdfast migrate/),
   })
   expect(await holdfast(['migrate'], { env })).toMatchObject({ code: 0, out: '"cli"."job" is ready\n', err: '' })

@@ -64,7 +64,7 @@ test('lists with only the read privilege, and reports which others are missing',
     [() => look(stranger, { prefix: '' }), 'schema holdfast'],
   ] as const) {
     const error = await failureOf(refused())
-    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+    expect(error).toMatchObject({ code: 'ACCESS_DENIED', retryable: false })
     expect(error.message).toMatch(
       'may not do what leases need: grant the permissions listed in docs/stores/postgres.md',
     )
@@ -75,14 +75,14 @@ test('lists with only the read privilege, and reports which others are missing',
 test('reports missing tables, and creates them only with the option and the privilege', async () => {
   await using store = storeAt(server.url('app'), { schema: 'missing' })
   const error = await failureOf(hold(store, claimOf('a')))
-  expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+  expect(error).toMatchObject({ code: 'NOT_MIGRATED', retryable: false })
   expect(error.message).toBe(
     'the table "missing"."lease" does not exist: create it with holdfast migrate --store URL, or let the store create it ' +
       'with create: true (?create=true in a URL)',
   )
   await using eager = storeAt(server.url('app'), { schema: 'missing', create: true })
   expect(await failureOf(hold(eager, claimOf('a')))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     message: expect.stringMatching(/may not do what leases need.*permission denied for database/),
   })
   await server.query('grant create on database postgres to app')
@@ -121,7 +121,7 @@ test('refuses a database that cannot store every name, and a server that is too 
   ] as const) {
     const pool = new Pool({ connectionString: url })
     for (const store of [postgres(pool, { create: true }), advisory(pool, { create: true })]) {
-      const refused = { code: 'INVALID_ARGUMENT', retryable: false, message }
+      const refused = { code: 'STORE_UNAVAILABLE', retryable: false, message }
       expect(await failureOf(hold(store, claimOf('a')))).toMatchObject(refused)
       expect(await failureOf(migrate(pool))).toMatchObject(refused)
       await store[Symbol.asyncDispose]()
@@ -134,12 +134,16 @@ test('refuses a foreign table, or one of another format, and does not change it'
   await server.query(`create schema foreigner; create table foreigner.lease (id integer);
     create schema newer; create table newer.lease (id integer); comment on table newer.lease is 'Holdfast leases, format 9'`)
   const pool = new Pool({ connectionString: server.url() })
-  for (const [schema, message] of [
-    ['foreigner', /belongs to another application: choose another name with the option table/],
-    ['newer', /has format 9, and this version of Holdfast supports format 2: use the same version everywhere/],
+  for (const [schema, code, message] of [
+    ['foreigner', 'INVALID_ARGUMENT', /belongs to another application: choose another name with the option table/],
+    [
+      'newer',
+      'FORMAT_MISMATCH',
+      /has format 9, and this version of Holdfast supports format 2: use the same version everywhere/,
+    ],
   ] as const) {
     await using store = storeAt(server.url(), { schema, create: true })
-    const expected = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) }
+    const expected = { code, message: expect.stringMatching(message) }
     expect(await failureOf(hold(store, claimOf('a')))).toMatchObject(expected)
     expect(await failureOf(migrate(pool, { schema }))).toMatchObject(expected)
     expect(
@@ -166,7 +170,7 @@ test.each(Object.entries(clients))(
       await using store = postgres(client)
       const error = await failureOf(hold(store, claimOf('a')))
       expect(error).toMatchObject({
-        code: 'INVALID_ARGUMENT',
+        code: /elsewhere/.test(url) ? 'INVALID_ARGUMENT' : 'ACCESS_DENIED',
         retryable: false,
         message: expect.stringMatching(message),
       })

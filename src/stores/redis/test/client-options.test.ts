@@ -247,8 +247,8 @@ test.each<[string, () => RedisClient]>([
 ])('a wrong password over a cluster of %s is called that, not a cluster that cannot be reached', async (_, create) => {
   await using store = storeOf(create())
   expect(await failureOf(patiently(() => hold(store, claimOf('a', { ttl: 30_000 }))))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/refused the user, password or database/),
+    code: 'ACCESS_DENIED',
+    message: expect.stringMatching(/refused the user or password/),
   })
 })
 const wrong = { ...node, password: 'wrong' }

@@ -106,7 +106,7 @@ describe.each(Object.entries(engines))('%s', (_, { start, open }) => {
 })
 
 describe('a password that is changed and restored', () => {
-  const refused = /refused the user, password or database/
+  const refused = /refused the user or password/
   let server: RedisServer
   let proxy: TcpProxy
   let store: Store

@@ -185,12 +185,12 @@ test('refuses a name that another version wrote, and no other', async () => {
   await client.set('holdfast:{:new token}', '2:17')
   for (const name of ['new lease', 'new token']) {
     const error = await failureOf(hold(store, claimOf(name)))
-    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    expect(error).toMatchObject({ code: 'FORMAT_MISMATCH', retryable: false })
     expect(error.message).toMatch(/another version of Holdfast wrote the lease in format 2/)
   }
   expect(await client.get('holdfast:{:new lease}')).toBe('2 something else')
   const [outcome] = await Promise.all([failureOf(hold(store, claimOf('new lease'))), hold(store, claimOf('a'))])
-  expect(outcome.code).toBe('STORE_UNAVAILABLE')
+  expect(outcome.code).toBe('FORMAT_MISMATCH')
 })
 
 test.each(['', ' x', '1 x'])('P1: refuses the value %j of another program', async value => {

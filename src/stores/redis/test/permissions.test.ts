@@ -104,8 +104,8 @@ describe.each(Object.entries(clients))('%s', (name, as) => {
     const { client } = await as('least', 'a wrong one')
     await using store = storeOf(client)
     const error = await failureOf(hold(store, claimOf('a')))
-    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
-    expect(error.message).toMatch('Redis refused the user, password or database: correct them')
+    expect(error).toMatchObject({ code: 'ACCESS_DENIED', retryable: false })
+    expect(error.message).toMatch('Redis refused the user or password: correct them')
     expect(error.message).toMatch('WRONGPASS')
     expect(inspect(error, { depth: 10, showHidden: true })).not.toMatch('a wrong one')
   })
@@ -116,10 +116,10 @@ describe.each(Object.entries(clients))('%s', (name, as) => {
       const { client, close } = await as(user)
       const store = storeOf(client)
       const error = await failureOf(user === 'blind' ? look(store, { prefix: '' }) : hold(store, claimOf('a')))
-      expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+      expect(error).toMatchObject({ code: 'ACCESS_DENIED', retryable: false })
       expect(error.message).toMatch('grant the permissions listed in docs/stores/redis.md')
       if (user !== 'blind')
-        expect(await failureOf(store.annotate(claimOf('a'), signal))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+        expect(await failureOf(store.annotate(claimOf('a'), signal))).toMatchObject({ code: 'ACCESS_DENIED' })
       said[user] = error.message
       await store[Symbol.asyncDispose]()
       await close()
@@ -151,7 +151,7 @@ test('needs one more permission for another database, and never uses database 0 
   for (const client of inDatabase('least')) {
     await using store = storeOf(client)
     expect(await failureOf(hold(store, claimOf('elsewhere')))).toMatchObject({
-      code: 'INVALID_ARGUMENT',
+      code: 'ACCESS_DENIED',
       message: expect.stringMatching(/permissions to run the 'select' command/),
     })
   }
@@ -165,7 +165,7 @@ test('polls without the permission to subscribe, and its holders need none to pu
   await hold(store, first)
   expect(await store.acquire(second, signal)).toMatchObject({ held: false, ahead: 0 })
   expect(await failureOf(store.watch?.(second, () => {}, signal) as Promise<void>)).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
   })
   expect(await store.acquire(second, signal)).toMatchObject({ retryAfter: expect.closeTo(30, -2) })
   expect(await store.release(first, signal)).toBe('released')
@@ -183,8 +183,8 @@ test('says that a password is missing', async () => {
   ] satisfies RedisClient[]) {
     await using store = storeOf(client)
     const error = await failureOf(hold(store, claimOf('a')))
-    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
-    expect(error.message).toMatch(/refused the user, password or database.*NOAUTH/)
+    expect(error).toMatchObject({ code: 'ACCESS_DENIED', retryable: false })
+    expect(error.message).toMatch(/refused the user or password.*NOAUTH/)
   }
 })
 

@@ -44,7 +44,7 @@ describe.concurrent.each(Object.entries(clients))('%s', (_, create) => {
   test('F10: says that the port does not speak TLS', async () => {
     await using store = storeOf(create(server.port, true))
     expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
-      code: 'STORE_UNAVAILABLE',
+      code: 'INVALID_ARGUMENT',
       message: expect.stringMatching(/cannot be reached: this port does not speak TLS: use redis:/),
     })
   })
@@ -52,7 +52,7 @@ describe.concurrent.each(Object.entries(clients))('%s', (_, create) => {
   test('F10: says so also when a request may take 1 s', async () => {
     await using locks = createLocks(storeOf(create(server.port, true)), { ttl: 3_000 })
     expect(await failureOf(locks.acquire('a'))).toMatchObject({
-      code: 'STORE_UNAVAILABLE',
+      code: 'INVALID_ARGUMENT',
       message: expect.stringMatching(/this port does not speak TLS: use redis:/),
     })
   })

@@ -207,7 +207,7 @@ test('a problem of one name does not affect other names', async () => {
     const refused = failureOf(locks.tryAcquire('bad'))
     await (await locks.acquire('good', { wait: 0 })).release()
     expect(await refused).toMatchObject({
-      code: 'STORE_UNAVAILABLE',
+      code: 'FORMAT_MISMATCH',
       retryable: false,
       message: expect.stringMatching(/format 2/),
     })

@@ -138,8 +138,8 @@ describe('a URL', () => {
     const locks = await connect(`redlock://${own}?trustRestarted=true&nodeTimeout=250`)
     // Until all have answered, a majority may well be enough.
     const error = await failureOf(nodesOf(locks.store).then(() => locks.acquire('c')) as Promise<unknown>)
-    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
-    expect(error.message).toMatch(`${third}: Redis refused the user, password or database: correct them`)
+    expect(error).toMatchObject({ code: 'ACCESS_DENIED', retryable: false })
+    expect(error.message).toMatch(`${third}: Redis refused the user or password: correct them`)
     expect(inspect(error, { depth: 10, showHidden: true })).not.toMatch('s3cret')
     await nodes.servers[2]?.call('ACL', 'SETUSER', 'app', '>s3cret')
     await expect.poll(() => locks.acquire('c').then(lease => lease.release())).toBe('released')

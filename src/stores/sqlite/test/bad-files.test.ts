@@ -128,7 +128,7 @@ test.each([
   await useFile()
   edit(`pragma user_version = ${format}`)
   const error = await failureOf(newStore())
-  expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+  expect(error).toMatchObject({ code: 'FORMAT_MISMATCH', retryable: false })
   expect(error.message).toContain(`has format ${format}, and this version of Holdfast supports format 2: ${cure}`)
 })
 
@@ -144,7 +144,7 @@ test.each([
   await useFile()
   chmodSync(path, mode)
   const [outcome] = run([...asUser, ...node, script, path])
-  expect(outcome).toMatchObject({ held: 0, code: 'STORE_UNAVAILABLE', retryable: false })
+  expect(outcome).toMatchObject({ held: 0, code: 'ACCESS_DENIED', retryable: false })
   expect(outcome?.message).toContain(`this user may not read and write "${path}"`)
 })
 
@@ -154,7 +154,7 @@ test('a folder in which this user may not write, or search, is refused with what
   for (const mode of [0o500, 0o000]) {
     chmodSync(folder, mode)
     const [outcome] = run([...asUser, ...node, script, path])
-    expect(outcome).toMatchObject({ held: 0, code: 'STORE_UNAVAILABLE', retryable: false })
+    expect(outcome).toMatchObject({ held: 0, code: 'ACCESS_DENIED', retryable: false })
   }
 })
 

@@ -33,7 +33,7 @@ function refusalOf(path: string): object {
   const text = `others may change ${path} \\(its permissions are world:anyone:cdrwa\\)`
   const cure = `"addauth digest app:<password>" and "setAcl -R ${path} auth::cdrwa" in zkCli.sh`
   const message = expect.stringMatching(new RegExp(`^${text}.*${cure}$`))
-  return { code: 'INVALID_ARGUMENT', message }
+  return { code: 'STORE_UNAVAILABLE', retryable: false, message }
 }
 
 describe('M4: with auth', () => {
@@ -89,7 +89,7 @@ describe('M4: with auth', () => {
 })
 
 test('each call that permissions forbid is refused at once, and served as soon as they allow it', async () => {
-  const refused = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(/may not do what leases need.*NOAUTH/) }
+  const refused = { code: 'ACCESS_DENIED', message: expect.stringMatching(/may not do what leases need.*NOAUTH/) }
   await own.send(create('/denied', '', { ...anyone, permissions: READ }, 'persistent'))
   await using store = storeOf(server, { chroot: '/denied' })
   const [claim, other, waiter] = [claimOf('allowed'), claimOf('allowed'), claimOf('allowed', { queue: true })]
@@ -164,7 +164,7 @@ test('a chroot that is there is used by its user, who has no rights on the folde
   await hold(store, claimOf('a'))
   await using other = storeOf(server, { chroot: '/apps/missing/below', auth })
   expect(await failureOf(other.acquire(claimOf('a'), signal))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     message: expect.stringContaining('NOAUTH'),
   })
 })

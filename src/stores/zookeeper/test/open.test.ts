@@ -119,7 +119,7 @@ test('nodes created with a user and password are refused to all others, with the
     ]
     for (const error of await Promise.all(asks.map(failureOf)))
       expect(error).toMatchObject({
-        code: 'INVALID_ARGUMENT',
+        code: 'ACCESS_DENIED',
         message: expect.stringMatching(/may not do .* \(NOAUTH\)/),
       })
   }
@@ -171,7 +171,8 @@ test('a server that is too old says so', async () => {
   await once(old, 'listening')
   await using store = storeOf(old.address() as AddressInfo)
   expect(await failureOf(store.acquire(claimOf('old'), signal))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'STORE_UNAVAILABLE',
+    retryable: false,
     message: expect.stringContaining('use ZooKeeper 3.6 or later'),
   })
   old.close()

@@ -10,8 +10,8 @@ const { HOLDFAST_STORE } = process.env
 // A file in each instance would let every instance do the work.
 if (!HOLDFAST_STORE) throw new Error('HOLDFAST_STORE is missing: give all instances one URL, such as redis://host:6379')
 
-// Once per instance, outside of the handler. It connects with the first request.
-const locks = await connect(HOLDFAST_STORE, { ttl: 10_000 })
+// Once per instance, outside of the handler. The first request connects.
+const locks = await connect(HOLDFAST_STORE, { ttl: 10_000, lazy: true })
 
 interface Answer {
   readonly statusCode: number

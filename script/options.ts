@@ -20,6 +20,8 @@ const LISTED: readonly Listed[] = [
   ],
   ['`locks.list`', 'src/core/options.ts', 'ListOptions'],
   ['`locks.break`', 'src/core/options.ts', 'BreakOptions'],
+  ['`connect`, in addition to those of `acquire`', 'src/connect.ts', 'ConnectOptions'],
+  ['`locks.ping`', 'src/core/options.ts', 'PingOptions'],
   ['`locks.close`', 'src/core/options.ts', 'CloseOptions'],
   ['`lead` and `election`, in addition to those of leases', 'src/recipes/campaign.ts', 'CampaignOptions'],
   ['`election`, in addition', 'src/recipes/election.ts', 'ElectionOptions'],

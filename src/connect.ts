@@ -1,14 +1,33 @@
+import { checkKeys, checkSignal, checkWait, invalid, show } from './contract/check.ts'
 import type { Store } from './contract/store.ts'
 import type { Clock } from './contract/time.ts'
 import { coreEnvironment } from './core/core.ts'
-import type { LocksDefaults } from './core/options.ts'
+import { defaultKeys, type LocksDefaults } from './core/options.ts'
+import { untilAnswered } from './core/ping.ts'
 import type { OpenRenewer } from './core/renewer.ts'
 import { type Locks, StoreLocks } from './create-locks.ts'
 import { engineOf } from './engines.ts'
 
+/** How `connect` connects, and the defaults of its locks. */
+export interface ConnectOptions extends LocksDefaults {
+  /**
+   * Milliseconds for which a store that does not answer is asked again. `Infinity`: until `signal` aborts.
+   * @default 5,000
+   */
+  readonly timeout?: number | undefined
+  /** Ends the call, which then rejects with its reason. Has no effect on the locks. */
+  readonly signal?: AbortSignal | undefined
+  /** Asks nothing: the first request connects. For functions that must start fast. @default false */
+  readonly lazy?: boolean | undefined
+}
+
+const connectKeys: ReadonlySet<string> = new Set([...defaultKeys, 'timeout', 'signal', 'lazy'])
+
+const DEFAULT_TIMEOUT = 5_000
+
 /**
- * Makes locks over the store of a URL. If the store needs a client library, it is loaded from `node_modules`. `close()`
- * also closes what was opened. `defaults` apply to every call that does not override them.
+ * Makes locks over the store of a URL, and asks it until it answers. If the store needs a client library, it is loaded from
+ * `node_modules`. `close()` also closes what was opened. The other options apply to every call that does not override them.
  *
  *     const locks = await connect('redis://localhost:6379', { ttl: 10_000 }) // milliseconds
  *
@@ -21,21 +40,40 @@ import { engineOf } from './engines.ts'
  *     etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]
  *     zookeeper://[user:password@]host[:port][,host[:port]…][/chroot][?prefix=…]
  *
- * Rejects `INVALID_ARGUMENT` for an invalid URL or option, and `DRIVER_MISSING` with the command that installs the client.
- * It does not connect: the first call does, and reports a server that cannot be reached.
+ * Rejects, and leaves nothing open:
+ * - `ACCESS_DENIED`, `NOT_MIGRATED`, `FORMAT_MISMATCH`: at once, when the store says so.
+ * - `STORE_UNAVAILABLE`: the store, or a majority of Redlock, did not answer within `timeout`. The message has the reason.
+ * - `INVALID_ARGUMENT`: the URL or an option is invalid, or does not suit the server, such as TLS to a port without it.
+ * - `DRIVER_MISSING`: with the command that installs the client.
+ * - The reason of `signal`, when it aborts.
  */
-export async function connect(url: string, defaults: LocksDefaults = {}): Promise<Locks> {
+export async function connect(url: string, options: ConnectOptions = {}): Promise<Locks> {
+  checkKeys(options, connectKeys, 'connect')
+  const { timeout = DEFAULT_TIMEOUT, signal, lazy = false, ...defaults } = options
+  checkWait(timeout, 'timeout')
+  checkSignal(signal)
+  if (typeof lazy !== 'boolean') throw invalid(`lazy must be true or false, not ${show(lazy)}`)
+  signal?.throwIfAborted()
   const store = await openStore(url)
   const environment = coreEnvironment()
+  let locks: ConnectedLocks | undefined
   try {
-    return new StoreLocks(store, defaults, environment, heartbeatThread(url, environment.clock))
+    locks = new ConnectedLocks(store, defaults, environment, heartbeatThread(url, environment.clock))
+    if (!lazy) await locks.connect(timeout, signal)
+    return locks
   } catch (error) {
-    await store[Symbol.asyncDispose]()
+    await (locks?.close() ?? store[Symbol.asyncDispose]())
     throw error
   }
 }
 
-/** Opens only the store, for code that wraps it. Rejects as `connect` does. Dispose of the store at the end. */
+class ConnectedLocks extends StoreLocks {
+  connect(timeout: number, signal?: AbortSignal): Promise<void> {
+    return this.answered(signal, (asker, cancel) => untilAnswered(asker, timeout, cancel))
+  }
+}
+
+/** Opens only the store, for code that wraps it. Asks nothing. Rejects `INVALID_ARGUMENT` and `DRIVER_MISSING`. Dispose of the store at the end. */
 export async function openStore(url: string): Promise<Store> {
   return engineOf(url).open(url)
 }

@@ -1,4 +1,4 @@
-export { connect } from './connect.ts'
+export { type ConnectOptions, connect } from './connect.ts'
 export {
   type CodedError,
   LeaseError,
@@ -20,6 +20,7 @@ export type {
   LeaseOptions,
   ListOptions,
   LocksDefaults,
+  PingOptions,
   TryOptions,
 } from './core/options.ts'
 export { createLocks, type Locks } from './create-locks.ts'

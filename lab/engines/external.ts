@@ -26,7 +26,7 @@ export interface ExternalOptions {
  * as `connect` and `acquire` do if the store does not serve, and with `INVALID_ARGUMENT` for a ttl that is too short for it.
  */
 export async function externalServers(url: string, { names, ttl, forget }: ExternalOptions): Promise<Engine> {
-  const locks = await connect(url, { ttl: 5_000 })
+  const locks = await connect(url, { ttl: 5_000, lazy: true })
   const { kind, guarantees } = locks.store
   try {
     if (ttl < guarantees.shortestTtl)

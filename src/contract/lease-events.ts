@@ -164,13 +164,13 @@ export interface LeaseEvents {
     /** Ms until the next try. */
     readonly delay: number
   }
-  /** An acquire or release failed or was not answered. It may be retried. Failed renewals are `heartbeat_failed`. */
+  /** An acquire, release or ping failed or was not answered. It may be retried. Failed renewals are `heartbeat_failed`. */
   request_failed: {
     /** What was requested. */
-    readonly request: 'acquire' | 'release'
+    readonly request: 'acquire' | 'release' | 'ping'
     /** The name. */
     readonly name: string
-    /** The owner of the claim. */
+    /** The owner of the claim, or of these locks. */
     readonly owner: string
     /** Why. */
     readonly error: LeaseError

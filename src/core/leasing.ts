@@ -2,7 +2,7 @@ import type { Lease } from '../contract/lease.ts'
 import type { NameState } from '../contract/record.ts'
 import type { LeaseRecord, Store } from '../contract/store.ts'
 import type { Advice } from './advice/advice.ts'
-import type { AcquireOptions, BreakOptions, CloseOptions, ListOptions, TryOptions } from './options.ts'
+import type { AcquireOptions, BreakOptions, CloseOptions, ListOptions, PingOptions, TryOptions } from './options.ts'
 import type { Tried, Work } from './work.ts'
 
 /** Leases on the names of one store. */
@@ -70,6 +70,14 @@ export interface Leasing extends AsyncDisposable {
    * refuses its writes. Rejects as `inspect`.
    */
   break(name: string, options?: BreakOptions): Promise<bigint | undefined>
+  /**
+   * Asks the store once, for a readiness probe. Resolves if it answers within 2 s. It reads the name `holdfast:ping`, and
+   * holds nothing. Of Redlock a majority must answer. Rejects:
+   * - `STORE_UNAVAILABLE`: no answer within 2 s, or the store cannot serve.
+   * - `ACCESS_DENIED`, `NOT_MIGRATED`, `FORMAT_MISMATCH`: the store refuses these locks until somebody corrects that.
+   * - The reason of `signal`, `CLOSED` and `INVALID_ARGUMENT`.
+   */
+  ping(options?: PingOptions): Promise<void>
   /**
    * What the renewals of these locks have shown so far, in this process and under its load: their latency, the delay of
    * the event loop, and the least ttl that tolerates both. Sends no request. With `heartbeat: 'thread'` it is the event

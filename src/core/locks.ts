@@ -1,5 +1,14 @@
 import { hostname } from 'node:os'
-import { checkKeys, checkName, checkStoredName, checkText, checkWait, invalid, show } from '../contract/check.ts'
+import {
+  checkKeys,
+  checkName,
+  checkSignal,
+  checkStoredName,
+  checkText,
+  checkWait,
+  invalid,
+  show,
+} from '../contract/check.ts'
 import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import { List } from '../contract/list.ts'
@@ -40,10 +49,13 @@ import {
   type ListOptions,
   type LocksDefaults,
   listKeys,
+  type PingOptions,
+  pingKeys,
   runsWork,
   type TryOptions,
   type Verb,
 } from './options.ts'
+import { type Asker, ping } from './ping.ts'
 import { holdWith, type OpenRenewer, type Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
 import { hasTickets, Tickets, ticketName } from './tickets.ts'
@@ -153,6 +165,31 @@ export class CoreLocks implements Leasing {
     const higher = await request(this.core.clock, this.#requestLimit(), ask)
     if (higher !== undefined) events.lease_broken.publish({ name, by, token: higher })
     return higher
+  }
+
+  async ping(options: PingOptions = {}): Promise<void> {
+    checkKeys(options, pingKeys, 'ping')
+    checkSignal(options.signal)
+    return this.answered(options.signal, ping)
+  }
+
+  /** Runs `ask` until the signal aborts or these locks are closed. */
+  protected async answered(
+    signal: AbortSignal | undefined,
+    ask: (asker: Asker, cancel: Cancel) => Promise<void>,
+  ): Promise<void> {
+    this.closing.assertOpen()
+    const cancel = new Cancel()
+    const acquiring = Promise.withResolvers<void>()
+    const stop = this.signals.onAbort(signal, reason => cancel.cancel(reason))
+    const call = this.closing.calls.add({ cancel, acquiring: acquiring.promise })
+    try {
+      await ask({ ...this.core, owner: this.#owner }, cancel)
+    } finally {
+      acquiring.resolve()
+      stop()
+      this.closing.endCall(call)
+    }
   }
 
   advice(): Advice {

@@ -77,6 +77,12 @@ export interface ListOptions {
   readonly sent?: ((requests: number) => void) | undefined
 }
 
+/** How a store is asked. */
+export interface PingOptions {
+  /** Ends the call, which then rejects with its reason. */
+  readonly signal?: AbortSignal | undefined
+}
+
 /** Whom `break` takes a name from, and for whom. */
 export interface BreakOptions {
   /** A person or a process, for the event `lease_broken` of this process. @default the owner of these locks */
@@ -132,6 +138,7 @@ export function keysOf(verb: Verb): ReadonlySet<string> {
   return isTry(verb) ? tryKeys : acquireKeys
 }
 
+export const pingKeys: ReadonlySet<string> = new Set(['signal'])
 export const listKeys: ReadonlySet<string> = new Set(['between', 'sent'])
 export const breakKeys: ReadonlySet<string> = new Set(['by', 'slot', 'token'])
 export const closeKeys: ReadonlySet<string> = new Set(['grace'])

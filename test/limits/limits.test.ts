@@ -8,7 +8,7 @@ import { startZooKeeper } from '../../lab/servers/zookeeper.ts'
 import { connect, type Lease } from '../../src/index.ts'
 import { type Fault, limits } from './table.ts'
 
-const GIVEN = { ttl: 9_000, wait: 500, grace: 300 }
+const GIVEN = { ttl: 9_000, wait: 500, grace: 300, timeout: 1_500 }
 
 /** Milliseconds of tolerance for timers and messages of a busy machine. The longest delay of its event loop is added. */
 const SLACK = 1_000
@@ -100,7 +100,7 @@ test.concurrent.for(CASES)(TITLE, { timeout: 180_000 }, async ({ engine, fault }
 async function timesOf(url: string, fault: Fault, servers: readonly Server[]): Promise<Times> {
   const times = new Times()
   const measure = times.measure.bind(times)
-  const { ttl, wait, grace } = GIVEN
+  const { ttl, wait, grace, timeout } = GIVEN
   const [locks, closed] = [await connect(url, { ttl }), await connect(url, { ttl })]
   const names = ['released', 'extended', 'annotated', 'lost', 'disposed']
   const [released, extended, annotated, lost, disposed] = (await Promise.all(
@@ -128,7 +128,9 @@ async function timesOf(url: string, fault: Fault, servers: readonly Server[]): P
   const waits = measure('`locks.acquire(name)`', () => locks.acquire('a'))
   held.resolve('result')
   await Promise.all([
-    measure('`connect(url)`', () => connect(url).then(() => {})),
+    measure('`connect(url, { timeout })`', () => connect(url, { timeout })),
+    measure('`connect(url, { lazy: true })`', () => connect(url, { lazy: true }).then(() => {})),
+    measure('`locks.ping()`', () => locks.ping()),
     measure('`locks.acquire(name, { wait })`', () => locks.acquire('b', { wait })),
     measure('`locks.acquire(name, { wait: 0 })`', () => locks.acquire('c', { wait: 0 })),
     measure('`locks.tryAcquire(name)`', () => locks.tryAcquire('d')),

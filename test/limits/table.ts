@@ -4,7 +4,7 @@ import { join } from 'node:path'
 export type Fault = 'killed' | 'unresponsive'
 
 /** The values of the terms in the cells, in milliseconds. */
-export type Given = Readonly<Record<'ttl' | 'wait' | 'grace', number>>
+export type Given = Readonly<Record<'ttl' | 'wait' | 'grace' | 'timeout', number>>
 
 /** The limits of each call in docs/operations/time-limits.md, in milliseconds. */
 export function limits(given: Given): Map<string, Record<Fault, number>> {
@@ -26,10 +26,10 @@ function sum(cell: string, given: Given): number {
     .reduce((one, other) => one + other)
 }
 
-function milliseconds(term: string, { ttl, wait, grace }: Given): number {
+function milliseconds(term: string, { ttl, wait, grace, timeout }: Given): number {
   const [, seconds] = /^(\d+) s$/.exec(term) ?? []
   if (seconds) return Number(seconds) * 1_000
-  const known = { 'at once': 0, 'ttl/3': Math.min(ttl / 3, 5_000), ttl, wait, grace }
+  const known = { 'at once': 0, 'ttl/3': Math.min(ttl / 3, 5_000), ttl, wait, grace, timeout }
   if (Object.hasOwn(known, term)) return known[term as keyof typeof known]
   throw new Error(`docs/operations/time-limits.md: the term ${JSON.stringify(term)} is unknown`)
 }

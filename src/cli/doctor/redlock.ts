@@ -52,7 +52,7 @@ function independence(servers: readonly Checked[]): Finding {
 /** A server that was just started may have forgotten its votes. */
 async function quarantine(url: string): Promise<Finding> {
   const id = 'redlock-quarantine'
-  await using locks = await connect(url)
+  await using locks = await connect(url, { lazy: true })
   let nodes: readonly NodeRecord[]
   try {
     nodes = (await locks.inspect('holdfast-doctor')).nodes ?? []

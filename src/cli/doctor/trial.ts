@@ -18,7 +18,7 @@ const TTL = 5_000
 /** Tries a name of its own and removes it, also after `signal`. Needs the permissions of every user of the store. */
 export async function tryLease(url: string, output: Output, signal: AbortSignal): Promise<Finding[]> {
   const name = `${TRIED}${randomUUID()}`
-  const locks = await connect(url, { ttl: TTL })
+  const locks = await connect(url, { ttl: TTL, lazy: true })
   const findings: Finding[] = []
   let isStored = false
   const stored = (): void => {

@@ -1,10 +1,11 @@
-import { connect, type Lease, subscribe } from '../../index.ts'
+import { type Lease, subscribe } from '../../index.ts'
 import { closeLocks } from '../close-locks.ts'
 import { formatDuration } from '../duration.ts'
 import { messageOf } from '../failure.ts'
 import { Output } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { storeUrl } from '../store-url.ts'
+import { connectedTo } from './connecting.ts'
 import { parseElect } from './elect-options.ts'
 import { checkPlatform, hold } from './hold.ts'
 import { reportHolders, reportLease } from './progress.ts'
@@ -19,7 +20,8 @@ export async function elect(args: readonly string[]): Promise<number> {
   const { name, ttl, note, owner, pause, longestPause } = options
   // Before the locks, because metrics count from their creation.
   const metrics = options.metrics && new (await import('./metrics.ts')).CommandMetrics(name, options.metrics, output)
-  const locks = await connect(url)
+  // A candidate waits for a store that is down, as for the leader.
+  const locks = await connectedTo(url, { ttl, timeout: Number.POSITIVE_INFINITY, signal: signals.stop }, output)
   const done = new AbortController()
   let exit = 0
 

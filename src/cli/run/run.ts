@@ -1,16 +1,20 @@
-import { type Acquirable, connect, type Lease, LeaseError, type Locks, type Permit } from '../../index.ts'
+import { type Acquirable, type Lease, LeaseError, type Locks, type Permit } from '../../index.ts'
 import { closeLocks } from '../close-locks.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
 import { Output } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { storeUrl } from '../store-url.ts'
+import { connectedTo } from './connecting.ts'
 import type { Held } from './held.ts'
 import { checkPlatform, hold, type Release } from './hold.ts'
 import { describeHolder } from './holder.ts'
 import { reportHolders, reportLease, reportSharedWait } from './progress.ts'
 import { Retention } from './retention.ts'
 import { parseRun, type RunOptions, type Sharing } from './run-options.ts'
+
+/** Milliseconds. */
+const CONNECT_TIMEOUT = 5_000
 
 /** `holdfast run`: holds a lease while a command runs. Returns the exit code. */
 export async function run(args: readonly string[]): Promise<number> {
@@ -23,7 +27,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const metrics =
     options.metrics && new (await import('./metrics.ts')).CommandMetrics(options.name, options.metrics, output)
   reportLease([options.name, ...options.also], output)
-  const locks = await connect(url)
+  const locks = await connectedTo(url, { ttl: options.ttl, timeout: CONNECT_TIMEOUT, signal: signals.stop }, output)
   try {
     const retention = new Retention(locks, options, output)
     const lease = await acquire(locks, options, output, signals)

@@ -29,7 +29,7 @@ export async function query(
   const argument = what === 'NAME' ? one(command, what, positionals) : (atMostOne(command, what, positionals) ?? '')
   const output = new Output(values)
   const url = storeUrl(values.store, output)
-  const locks = await connect(url)
+  const locks = await connect(url, { lazy: true }) // the answer is the first request
   try {
     return await answer({ argument, url, locks, output, values })
   } catch (error) {

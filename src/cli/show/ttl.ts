@@ -28,7 +28,7 @@ export async function ttl(args: readonly string[]): Promise<number> {
   if (duration < SHORTEST || duration > LONGEST) throw new Usage(`--for ${values.for}: expected from 1s to 24h`)
   const output = new Output(values)
   const { stop } = new Signals('before the measurement')
-  const locks = await connect(storeUrl(values.store, output))
+  const locks = await connect(storeUrl(values.store, output), { lazy: true })
   try {
     return await measureOf(locks, duration, output, stop)
   } catch (error) {

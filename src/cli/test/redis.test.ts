@@ -81,8 +81,28 @@ describe('over Redis', () => {
     await redis.kill()
     const { code, err } = await holdfast(['run', 'job', '--ttl', '500ms', '--', 'true'], { env })
     expect(code).toBe(69)
-    expect(err).toMatch(/^holdfast: .+\n$/)
+    expect(err).toMatch(
+      /^holdfast: the store does not answer, and is asked again for up to 5 s: .*ECONNREFUSED.*\nholdfast: .*ECONNREFUSED.*\n$/,
+    )
     expect(err).not.toMatch(/s3cr|word/)
+  })
+
+  test('a candidate asks a store that is down until it is back, and says so', async () => {
+    await redis.kill()
+    const candidate = start(['elect', 'job', '--', 'sh', '-c', 'echo leads; exec sleep 60'], { env })
+    await candidate.reports('the store does not answer, and is asked again until it answers')
+    await redis.start()
+    await candidate.prints('leads')
+    candidate.kill('SIGTERM')
+    await candidate.ended
+  })
+
+  test('a signal ends a command that waits for its store', async () => {
+    await redis.kill()
+    const candidate = start(['elect', 'job', '--', 'true'], { env })
+    await candidate.reports('the store does not answer')
+    candidate.kill('SIGTERM')
+    expect(await candidate.ended).toMatchObject({ code: 143, err: expect.stringContaining('stopped by SIGTERM') })
   })
 
   test('L15: the process list never shows the password of HOLDFAST_STORE, and one in --store causes a warning', async () => {
@@ -103,9 +123,11 @@ describe('over Redis', () => {
 
   test('a wrong password causes one line that does not print it', async () => {
     const wrong = env.HOLDFAST_STORE.replace('s3cr', 'guess')
-    const { code, err } = await holdfast(['ls'], { env: { HOLDFAST_STORE: wrong } })
-    expect(code).toBe(64)
-    expect(err).toMatch(/^holdfast: Redis refused the user, password or database.*\n$/)
-    expect(err).not.toContain('guess')
+    for (const args of [['ls'], ['run', 'a', '--', 'true'], ['elect', 'a', '--', 'true']]) {
+      const { code, err } = await holdfast(args, { env: { HOLDFAST_STORE: wrong } })
+      expect(code).toBe(77)
+      expect(err).toMatch(/^holdfast: Redis refused the user or password.*\n$/)
+      expect(err).not.toContain('guess')
+    }
   })
 })

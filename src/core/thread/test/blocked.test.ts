@@ -101,9 +101,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
       const ranOn = await holder.next()
       expect(ranOn).toMatchObject({
         code: 'LEASE_LOST',
-        message: expect.stringMatching(
-          /^the lease "a" was not renewed in time \(the event loop was blocked for \d+\.\d s/,
-        ),
+        message: 'the lease "a" was not renewed in time',
         aborted: true,
       })
       expect(BigInt(ranOn.last ?? 0)).toBeLessThan(passedOn)

@@ -170,7 +170,7 @@ declare
   _lease record;
 begin
   if _is_permit then
-    select _token as token, expires_at > clock_timestamp() as is_held into _lease
+    select _token as token, expires_at > clock_timestamp() and ttl > 0 as is_held into _lease
       from ${shared} where name = _name and token = _token for key share;
   else
     select token, id is not null and expires_at > clock_timestamp() as is_held into _lease

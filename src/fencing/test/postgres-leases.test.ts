@@ -83,6 +83,10 @@ test('a fence that also checks leases keeps the slots of a permit until its tran
     expect(await locks.tryAcquire(name)).toBeUndefined()
     await client.query(INSERT)
   })
+  // As if the clock of the server had been set back since the release.
+  await server.query(
+    "update holdfast.lease_shared set expires_at = clock_timestamp() + interval '1 minute' where ttl = 0",
+  )
   expect(await failureOf(fence.transaction(shown, async () => {}))).toMatchObject({
     code: 'LEASE_LOST',
     leaseName: name,

@@ -14,11 +14,11 @@ export function annotate({ lease, shared }: Names): string {
   order by l.name for no key update of l skip locked
 ), noted_${kind} as (
   update ${table} l set note = o.note from own_${kind} o
-  where l.name = o.name and l.id = o.id and l.expires_at > clock_timestamp() and o.until >= ${TIME}
+  where l.name = o.name and l.id = o.id and l.expires_at > clock_timestamp() and l.ttl > 0 and o.until >= ${TIME}
   returning o.i
 )`
   const held = (table: string): string =>
-    `exists (select from ${table} l where l.name = a.name and l.id = a.id and l.expires_at > statement_timestamp())`
+    `exists (select from ${table} l where l.name = a.name and l.id = a.id and l.expires_at > statement_timestamp() and l.ttl > 0)`
   return `with asked as materialized (
   select * from json_to_recordset($1::json) as a(i integer, name text, id text, note text, until double precision)
 ), ${noted('alone', lease)}, ${noted('shared', shared)}

@@ -55,7 +55,7 @@ end $holdfast$;`
 
 /** Out: as `release`. */
 export function releaseOne({ lease, shared, line, call }: Names): string {
-  const own = 'name = _name and id = _id and expires_at > _now for no key update skip locked'
+  const own = 'name = _name and id = _id and expires_at > _now and ttl > 0 for no key update skip locked'
   return `create or replace function ${call('release_one')}(_name text, _id text) returns text ${SETTINGS}
 declare
   ${NOW}

@@ -6,7 +6,7 @@ import { BEGIN, FORGETFUL, ms, NOW, QUEUE, SETTINGS } from './sql.ts'
 export function release({ lease, shared, line, call }: Names): string {
   const orders = 'json_to_recordset(_orders) as a(i integer, name text, id text)'
   const own = (table: string): string => `
-    select a.i, l.name, l.id from asked a join ${table} l on l.name = a.name and l.id = a.id where l.expires_at > _now
+    select a.i, l.name, l.id from asked a join ${table} l on l.name = a.name and l.id = a.id where l.expires_at > _now and l.ttl > 0
     order by l.name for no key update of l skip locked`
   return `
 create or replace function ${call('release')}(orders text) returns text ${SETTINGS}
@@ -48,7 +48,7 @@ ${BEGIN}
       end if;
       perform from ${lease} where name = _order.name for no key update skip locked;
       if found and not exists (select from ${lease} where name = _order.name and id = _order.id and expires_at > _now)
-        and not exists (select from ${shared} where name = _order.name and id = _order.id and expires_at > _now) then
+        and not exists (select from ${shared} where name = _order.name and id = _order.id and expires_at > _now and ttl > 0) then
         insert into ${line} as w (name, id, owner, note, lapses_at, gone)
         values (_order.name, _order.id, '', '', _now + ${ms(String(LONGEST_REQUEST))}, true)
         on conflict (name, id) do update set gone = true, lapses_at = excluded.lapses_at;

@@ -140,7 +140,7 @@ begin
       select l.id is not null and l.expires_at > _now as is_held, l.expires_at, h.* from ${lease} l, lateral (
         select coalesce(sum(cardinality(slots)), 0) as used, coalesce(max(slots[cardinality(slots)]), -1) as highest,
           coalesce(min(slot_limit), 2147483647) as least_limit
-        from ${shared} where name = _name and expires_at > _now
+        from ${shared} where name = _name and expires_at > _now and ttl > 0
       ) h where l.name = _name into _s;
       exit when ${fits('_waiter.slot_limit', '_waiter.units')} is not true;
       if _isChanged and _waiter.channel is not null and _waiter.id is distinct from _except then

@@ -1,3 +1,4 @@
+import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
 import { until } from '../../../../lab/servers/until.ts'
@@ -118,6 +119,50 @@ test('a renewal that hangs does not bring back a permit that was released meanwh
   await locked.end()
   expect(await renewed).toBeUndefined()
   expect(await look(storeOf(0), { name: 'brought back' })).toEqual([])
+})
+
+test('R4: an acquire that hangs does not bring back a permit that was released meanwhile', async () => {
+  const claim = claimOf('acquired again', { limit: 2 })
+  const first = await acquire(storeOf(0), claim)
+  // The claim reads that it holds, and waits before it writes.
+  const locked = await transaction(server, 'lock table holdfast.lease_shared in share row exclusive mode')
+  const again = acquire(storeOf(0), claim)
+  const waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%acquire_one%'"
+  await until('it hangs', async () => (await server.query(waiting)).length > 0)
+  const released =
+    "update holdfast.lease_shared set ttl = 0, expires_at = clock_timestamp() where name = 'acquired again'"
+  await locked.query(released) // as a release does it
+  await locked.end()
+  const granted = await again
+  expect(granted.held && first.held && granted.token > first.token).toBe(true)
+  await storeOf(0).release(claim, signal)
+})
+
+test('R9: a writer is woken although a release that began later was committed first', async () => {
+  const permits = [claimOf('crossed', { limit: 2 }), claimOf('crossed', { limit: 2 })]
+  const writer = claimOf('crossed', { queue: true })
+  for (const claim of [...permits, writer]) await acquire(storeOf(0), claim)
+  const listening = new Client({ connectionString: server.url() })
+  await listening.connect()
+  const messages: (string | undefined)[] = []
+  listening.on('notification', ({ payload }) => messages.push(payload))
+  const [{ channel }] = (await server.query(`select channel from holdfast.lease_line where id = '${writer.id}'`)) as [
+    { channel: string },
+  ]
+  await listening.query(`listen "${channel}"`)
+  // The first release waits before it writes.
+  const locked = await transaction(server, 'lock table holdfast.lease_shared in share row exclusive mode')
+  const released = storeOf(1).release(permits[0] as Claim, signal)
+  const waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%release_one%'"
+  await until('it hangs', async () => (await server.query(waiting)).length > 0)
+  const second = `update holdfast.lease_shared set ttl = 0, expires_at = clock_timestamp() where id = '${permits[1]?.id}'`
+  await locked.query(second) // as a release does it
+  await locked.end()
+  expect(await released).toBe('released')
+  await listening.query('select') // what was sent before has arrived
+  expect(messages).toEqual([writer.id])
+  await listening.end()
+  await storeOf(0).release(writer, signal)
 })
 
 test('claims for slots of a name that a transaction has locked do not wait one after the other', async () => {

@@ -123,6 +123,8 @@ begin
     end if;
   end loop;
 
+  -- Since when the name is free is not known to a claim that cannot lock it.
+  _wait := case when _isBlocked and _s.ahead = 1 then ${LOCKED} else ${NEXT_CHANGE} end;
   _isBlocked := _isBlocked and _s.ahead = 0; -- it is not its own turn otherwise
   _waits := _s.waits;
   if _queue and (_s.waits or not _isBlocked) and not coalesce(_s.waits and not _s.passed
@@ -138,7 +140,6 @@ begin
   if _changes > 0 then
     perform ${call('wake')}(_name, _now, _changes = 2, _id);
   end if;
-  _wait := ${NEXT_CHANGE};
   return json_build_array('busy', case when _wait > 0 then greatest(_wait, 1) else ${LOCKED} end, _s.ahead, _waits,
     case when _s.is_held then json_build_array(_s.token::text, _s.owner, _s.note, ${since('_s.expires_at')})
     when _s.used > 0 then (

@@ -174,6 +174,19 @@ test('claims for slots of a name that a transaction has locked do not wait one a
   await locked.end()
 })
 
+test('a claim that may pass a waiter soon is not told to ask when the waiter lapses, although the name is locked', async () => {
+  const [permit, waiter] = [claimOf('unknown since', { limit: 2 }), claimOf('unknown since', { queue: true })]
+  for (const claim of [permit, waiter]) await acquire(storeOf(0), claim)
+  const locked = await transaction(server, 'select from holdfast.lease where name = $1 for key share', [
+    'unknown since',
+  ])
+  await storeOf(0).release(permit, signal)
+  const answer = await acquire(storeOf(1), claimOf('unknown since'))
+  expect(answer.held || answer.retryAfter).toBeLessThan(1_000)
+  await locked.end()
+  await storeOf(0).release(waiter, signal)
+})
+
 test.each([1, 2])('a waiter of limit %i keeps its position while a guard has locked the free name', async limit => {
   const name = `kept ${limit}`
   const [holder, waiter] = [claimOf(name, { limit, units: limit }), claimOf(name, { limit, units: limit, queue: true })]

@@ -1,7 +1,8 @@
 import type { Busy, Grant, LeaseRecord } from '../../src/contract/store.ts'
+import { LONGEST_REQUEST } from '../../src/contract/time.ts'
 import type { Holder, NameState, Waiter } from '../../src/stores/shared/rules/state.ts'
 import { idOf, type Op } from './op.ts'
-import type { Outcome, Possible, Slack, Watching, Window } from './possible.ts'
+import { isOneStep, type Outcome, type Possible, type Slack, type Watching, type Window } from './possible.ts'
 
 /** What the server answered. */
 export type Answer = Grant | Busy | undefined | boolean | 'released' | 'gone' | bigint | readonly LeaseRecord[]
@@ -10,6 +11,8 @@ export type Answer = Grant | Busy | undefined | boolean | 'released' | 'gone' | 
 export interface Leniency extends Slack {
   /** It does not know, or not exactly, when leases and positions end. */
   readonly knowsNoEnds?: boolean
+  /** Does it not count, in `ahead`, claims that join the queue at the same time? That number is for people. */
+  readonly countsLate?: boolean
   /** It keeps the position of each waiter that is watched, whatever it answered before. */
   readonly keepsWatched?: boolean
 }
@@ -73,10 +76,12 @@ function check(
     return learn(tokens, grant.token, given.token)
   }
   if (ruling.verb !== 'acquire' || ruling.held || !given || given.held) return tokens
-  if (to.early.gone.has(idOf(op) as string)) return tokens // withdrawn: it asks no more
   const { ahead, retryAfter, holder } = given
-  // Of requests under way together, none need know of the others.
-  if (ahead !== undefined && (isAlone || leniency.precision === 0)) same('ahead', ruling.ahead, ahead, tokens)
+  // It was withdrawn, so it asks no more. That a name is held can be answered without a look for a tombstone.
+  if (to.early.gone.has(idOf(op) as string))
+    return op.verb === 'acquire' && op.asker.queue ? same('retryAfter', LONGEST_REQUEST, retryAfter, tokens) : tokens
+  const counts = isAlone || (isOneStep(leniency) && !leniency.countsLate)
+  if (ahead !== undefined && counts) same('ahead', ruling.ahead, ahead, tokens)
   const [shortest, longest] = retry as readonly [number, number]
   // A waiter that is kept is woken in time. Where nobody knows when others end, a claim that does not queue may ask late.
   const mayBeLate = given.kept || (leniency.knowsNoEnds && op.verb === 'acquire' && !op.asker.queue)

@@ -4,7 +4,7 @@ import { isLease } from '../../src/contract/record.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store } from '../../src/contract/store.ts'
 import { requestLimit, roundTripOf, TURN } from '../../src/contract/time.ts'
 import { type Asker, positionLifetime } from '../../src/stores/shared/rules/name.ts'
-import type { Waiter } from '../../src/stores/shared/rules/state.ts'
+import type { NameState, Waiter } from '../../src/stores/shared/rules/state.ts'
 import type { Answer, Leniency } from './allowed.ts'
 import type { Demand, History, Request, Step } from './history.ts'
 import type { Op } from './op.ts'
@@ -281,19 +281,26 @@ class Player {
     this.#neglect(id, 0, this.#rig.latestWake)
   }
 
-  /** Its position, if it was kept, may have ended since `before` ms, and ends within its lifetime and `after` ms. */
+  /**
+   * Its position, if it was kept, may have ended since `before` ms, and ends within its lifetime and `after` ms. It lasts from
+   * the last request of the waiter, whatever its store does; one that was just written need not be written again.
+   */
   #neglect(id: string, before: number, after: number): void {
     if (!this.#kept.delete(id)) return
-    const now = this.#rig.now()
-    const until = (state: Possible['early'], share: number, more: number): Possible['early'] => ({
+    const { now: read, lasts, precision } = this.#rig
+    const now = read()
+    const asked = this.#asked.get(id) ?? Number.NEGATIVE_INFINITY
+    const until = (state: NameState, lapses: (lifetime: number) => number): NameState => ({
       ...state,
-      waiters: state.waiters.map(each =>
-        each.id === id ? { ...each, lapses: now + share * positionLifetime(each.ttl) + more } : each,
-      ),
+      waiters: state.waiters.map(each => {
+        return each.id === id ? { ...each, lapses: lapses(positionLifetime(each.ttl)) } : each
+      }),
     })
-    this.#states.change(state => {
-      return { ...state, early: until(state.early, 0, -before), late: until(state.late, 1, after) }
-    })
+    this.#states.change(state => ({
+      ...state,
+      early: until(state.early, lifetime => Math.max(now - before, asked + lasts(0.75 * lifetime) - precision)),
+      late: until(state.late, lifetime => now + lifetime + after),
+    }))
   }
 
   get #watching(): Watching {

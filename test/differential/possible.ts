@@ -58,8 +58,15 @@ export interface Slack {
   readonly joinsLater?: boolean
   /** Does a claim that does not queue pass no waiter, also if that does not ask? */
   readonly triesWait?: boolean
+  /** Does a holder that asks again get the ttl of its lease, if that is longer than the one it asks for? */
+  readonly keepsTtl?: boolean
   /** A renewal or a note reads and writes only the rows of its claim, so it does not see what else has ended. */
   readonly isNarrow?: boolean | undefined
+}
+
+/** Does the engine read, decide and write a request in one step? */
+export function isOneStep({ isSplit, grantsLate, joinsLater }: Slack): boolean {
+  return !isSplit && !grantsLate && !joinsLater
 }
 
 /** What is known of the waiters. */
@@ -212,8 +219,9 @@ function outcome(
 ): Outcome {
   const tokenOf = (token: bigint): number => [...from.tokens].find(([, real]) => real === token)?.[0] ?? -1
   const [first, last] = [nameAt(from.early, sent, verdict, slack), nameAt(from.late, received, verdict, slack)]
-  const ruling = decide(first.name, op, tokenOf)
-  decide(last.name, op, tokenOf)
+  const asked = slack.keepsTtl ? withTtl(op, from.early) : op
+  const ruling = decide(first.name, asked, tokenOf)
+  decide(last.name, asked, tokenOf)
   const seen = [first.name.state, kept(last.name.state, last.given, slack)] as const
   const at = Math.max(from.at, sent)
   if (op.verb === 'inspect') return { ruling, seen, to: { ...from, at, early: first.given, late: last.given } }
@@ -235,7 +243,7 @@ function outcome(
   if (JSON.stringify(shapeOf(early)) !== JSON.stringify(shapeOf(late)))
     throw new Undecided('the order of two times is in doubt')
   const ends = [...verdict].flatMap(([key, isOver]) => (isOver ? [endOf(from.early, key)] : []))
-  const to = mayRefuse({ ...from, at, early, late, expected: expectedAfter() }, op, ruling, slack)
+  const to = { ...from, at, early, late, expected: expectedAfter() }
   if (ruling.verb !== 'acquire' || ruling.held) return { ruling, seen, to }
   const [shortest, longest] = [
     nameAt(from.early, received, verdict, slack),
@@ -261,14 +269,11 @@ function outcome(
   }
 }
 
-/** A store may remember a claim that was withdrawn also if it was found (R4). */
-function mayRefuse(state: Possible, op: Op, ruling: Ruling, { precision }: Slack): Possible {
-  if (precision === 0 || op.verb !== 'release' || ruling.verb !== 'release' || ruling.answer === 'gone') return state
-  const withUntil = (name: NameState, until: number): NameState => ({
-    ...name,
-    gone: new Map(name.gone).set(op.id, until),
-  })
-  return { ...state, early: withUntil(state.early, Number.NEGATIVE_INFINITY), late: withUntil(state.late, Infinity) }
+/** The request of a holder for the ttl of its lease, if that is longer. */
+function withTtl(op: Op, { holders }: NameState): Op {
+  if (op.verb !== 'acquire') return op
+  const ttl = holders.find(({ id }) => id === op.asker.id)?.ttl ?? 0
+  return { ...op, asker: { ...op.asker, ttl: Math.max(op.asker.ttl, ttl) } }
 }
 
 function endOf({ holders, waiters }: NameState, key: string): number {

@@ -37,11 +37,11 @@ test.skipIf(!isFull).each(MISTAKES)('%s', { timeout: 300_000 }, async (_, from, 
     return { ...schema, schemaSql }
   })
   const { postgresHarnesses } = await import('../harnesses/postgres.ts')
-  const { failures } = await import('./differ.ts')
+  const { failures, POSTGRES } = await import('./differ.ts')
   const [harness] = postgresHarnesses()
   if (!harness) return expect.unreachable()
   try {
-    expect(await failures(harness, { keepsWatched: true, isNarrow: true }, { endOnFailure: true })).toMatch(CAUGHT)
+    expect(await failures(harness, POSTGRES, { endOnFailure: true })).toMatch(CAUGHT)
   } finally {
     await harness.end()
     vi.doUnmock(SCHEMA)

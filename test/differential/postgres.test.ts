@@ -1,4 +1,4 @@
 import { postgresHarnesses } from '../harnesses/postgres.ts'
-import { differ } from './differ.ts'
+import { differ, POSTGRES } from './differ.ts'
 
-for (const harness of postgresHarnesses()) if (!harness.repeats) differ(harness, { keepsWatched: true, isNarrow: true })
+for (const harness of postgresHarnesses()) if (!harness.repeats) differ(harness, POSTGRES)

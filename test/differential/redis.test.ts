@@ -3,4 +3,5 @@ import { differ } from './differ.ts'
 
 const [node] = redisHarnesses()
 const [cluster] = redisTopologyHarnesses()
+// A waiter that is watched is kept, whatever was answered: R15 asks for that only after `kept`.
 for (const harness of [node, cluster]) if (harness) differ(harness, { keepsWatched: true })

@@ -3,6 +3,7 @@ import { allowed, type Leniency } from './allowed.ts'
 import { merged } from './merge.ts'
 import { idOf, type Op } from './op.ts'
 import {
+  isOneStep,
   joining,
   type Outcome,
   outcomes,
@@ -66,7 +67,7 @@ export class States {
     const parts = this.#leniency.joinsLater && requests.length > 1 ? requests.flatMap(partsOf) : requests
     for (const state of this.#states) go(state, parts)
     // Of two releases of one claim, both may be told that they ended it (R4), if they were under way together.
-    if (after.length === 0 && this.#leniency.precision > 0)
+    if (after.length === 0 && !isOneStep(this.#leniency))
       for (const state of this.#states) go(state, withoutCopies(parts))
     this.#last = Math.max(this.#last, ...requests.map(({ window }) => window.sent))
     if (after.length === 0) return problem

@@ -265,7 +265,11 @@ test.each([
     (renewals: ThreadRenewals) => renewals.takeOver(new LeaseError('STORE_UNAVAILABLE', 'the thread has ended')),
   ],
 ])('S1: nor can a renewal of the heartbeat thread, after those %s', async (_, end) => {
-  const { clock, store, other, lease, renewals } = await byThread({ send: () => false, extend: async () => undefined })
+  const { clock, store, other, lease, renewals } = await byThread({
+    blocked: 0,
+    send: () => false,
+    extend: async () => undefined,
+  })
   const late = { ...(store.claim as Claim), token: lease.token }
   end(renewals)
   const extension = follow(lease.extend(60_000))
@@ -279,7 +283,7 @@ test.each([
 
 test('when the heartbeat thread ends during an extension, the main thread renews at once', async () => {
   const { promise: answer, resolve } = Promise.withResolvers<LeaseError>()
-  const { clock, store, lease, renewals } = await byThread({ send: () => true, extend: () => answer })
+  const { clock, store, lease, renewals } = await byThread({ blocked: 0, send: () => true, extend: () => answer })
   await clock.advance(8_000)
   const extension = follow(lease.extend(60_000))
   await clock.advance(0)

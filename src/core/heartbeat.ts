@@ -1,6 +1,7 @@
 import type { LeaseError } from '../contract/errors.ts'
 import { type Entry, List } from '../contract/list.ts'
 import type { Clock } from '../contract/time.ts'
+import { Lateness } from './lateness.ts'
 
 /** What the heartbeat needs of a lease. */
 export interface Renewable {
@@ -19,6 +20,8 @@ export interface Beats {
   rejoin(entry: Entry<Renewable>, ttl: number): Entry<Renewable>
   /** Resolves when no renewal is in flight elsewhere, in bounded time. `undefined`: none is. */
   leave(entry: Entry<Renewable>): Promise<void> | undefined
+  /** The milliseconds for which at least this thread was just blocked, if that delayed renewals of this `ttl`; else 0. */
+  blocked(ttl: number): number
   /** The lease is not renewed after `maxHold` ms from now. Only if it is renewed elsewhere. */
   limit?(maxHold: number): void
 }
@@ -91,6 +94,11 @@ export class Heartbeat implements Beats {
     return this.join(entry.value)
   }
 
+  blocked(ttl: number): number {
+    const late = this.#groups.get(ttl)?.lateness.at(this.#clock.now()) ?? 0
+    return late < ttl / 3 ? 0 : late
+  }
+
   leave(entry: Entry<Renewable>, ttl: number = entry.value.ttl): undefined {
     if (this.#groups.get(ttl)?.leave(entry) && this.#groups.size > MOST_GROUPS) this.#groups.delete(ttl)
   }
@@ -98,6 +106,8 @@ export class Heartbeat implements Beats {
 
 /** The leases of one ttl. One timer beats for all of them, and another runs while answers are missing. */
 class Group {
+  /** Of its beats. */
+  readonly lateness: Lateness = new Lateness()
   readonly #leases = new List<Renewable>()
   /** The leases to renew in this beat, and the index of the next one. */
   #due: readonly Entry<Renewable>[] = []
@@ -136,18 +146,22 @@ class Group {
     if (this.#leases.size > 0) return false
     this.#stopBeat?.()
     this.#stopBeat = undefined
+    this.lateness.end()
     this.#setDue([]) // an empty group is kept, and must not keep its leases alive
     return true
   }
 
   #beatAfter(delay: number): void {
     this.#stopBeat = this.#clock.after(delay, () => this.#beat(), true)
+    this.lateness.expect(this.#clock.now() + delay)
   }
 
   #beat(): void {
     // A lease that is younger than half an interval waits for the next beat. It is then at most half its ttl old, and a
     // short-lived lease costs no renewal at all.
-    const youngest = this.#clock.now() - this.#interval / 2
+    const now = this.#clock.now()
+    this.lateness.fire(now)
+    const youngest = now - this.#interval / 2
     this.#beatAfter(this.#interval)
     const due: Entry<Renewable>[] = []
     for (let entry = this.#leases.first; entry; entry = entry.after)

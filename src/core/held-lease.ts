@@ -224,11 +224,17 @@ export class HeldLease implements ListedLease {
 
   #explain(reason: LossReason): string {
     return {
-      expired: 'was not renewed in time',
+      expired: `was not renewed in time${this.#whyLate()}`,
       term: 'has no heartbeat, and its term ended',
       gone: 'is no longer held, because it expired at the store or was broken',
       max_hold: `was held for ${this.#deadline.maxHold} ms, its maxHold`,
     }[reason]
+  }
+
+  #whyLate(): string {
+    const blocked = this.#core.heartbeat.blocked(this.ttl)
+    if (blocked === 0) return ''
+    return ` (the event loop was blocked for ${(blocked / 1_000).toFixed(1)} s or more, or the process was paused)`
   }
 
   #stop(): void {

@@ -102,7 +102,9 @@ describe('the command is dead before another process acquires the name', () => {
     first.kill('SIGCONT')
     expect(await first.ended).toMatchObject({
       code: 76,
-      err: expect.stringMatching(/^holdfast: the lease "job" was not renewed in time: the command is ended\n$/),
+      err: expect.stringMatching(
+        /^holdfast: the lease "job" was not renewed in time \(the event loop was blocked for .* or the process was paused\): the command is ended\n$/,
+      ),
     })
     expect(alive(second.pid), 'the late release did not affect the next holder').toBe(true)
     const { out } = await holdfast(['inspect', 'job', '--json'])

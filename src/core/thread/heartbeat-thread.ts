@@ -61,6 +61,10 @@ export class HeartbeatThread implements Renewer, WorkerLink {
     }
   }
 
+  get blocked(): number {
+    return this.#proof.blocked
+  }
+
   hold(core: Core, claim: Claim, acquired: Acquired, options: RenewerOptions): HeldLease {
     const renewals = new ThreadRenewals(this, core, claim, acquired, options)
     this.#renewals.set(idOf(claim), renewals)

@@ -1,5 +1,6 @@
 import { events } from '../../contract/events.ts'
 import type { Clock } from '../../contract/time.ts'
+import { Lateness } from '../lateness.ts'
 
 /** Events that the worker sends only while the main thread has subscribers for them. */
 const FORWARDED = ['heartbeat', 'heartbeat_failed', 'ttl_too_short', 'batch_sent', 'stale_request_refused'] as const
@@ -47,6 +48,7 @@ export class Proof {
   readonly #liveness: Liveness
   readonly #isNeeded: () => boolean
   #interval = LONGEST_INTERVAL
+  readonly #lateness = new Lateness()
   #stopTimer: (() => void) | undefined
 
   constructor(clock: Clock, liveness: Liveness, isNeeded: () => boolean) {
@@ -71,13 +73,28 @@ export class Proof {
   stop(): void {
     this.#stopTimer?.()
     this.#stopTimer = undefined
+    this.#lateness.end()
     this.#interval = LONGEST_INTERVAL
+  }
+
+  /** The milliseconds for which at least this thread was just blocked. */
+  get blocked(): number {
+    return this.#lateness.at(this.#clock.now())
   }
 
   #repeat(): void {
     this.#stopTimer?.()
     this.give()
-    if (this.#isNeeded()) this.#stopTimer = this.#clock.after(this.#interval, () => this.#repeat(), true)
-    else this.stop()
+    if (!this.#isNeeded()) {
+      this.stop()
+      return
+    }
+    this.#stopTimer = this.#clock.after(this.#interval, () => this.#onTime(), true)
+    this.#lateness.expect(this.#clock.now() + this.#interval)
+  }
+
+  #onTime(): void {
+    this.#lateness.fire(this.#clock.now())
+    this.#repeat()
   }
 }

@@ -15,6 +15,8 @@ import { SharedTerm } from './term.ts'
 
 /** The worker, as the renewals of one lease see it. */
 export interface WorkerLink {
+  /** The milliseconds for which at least the main thread was just blocked. */
+  readonly blocked: number
   /** False: the worker has ended. */
   send(command: Command): boolean
   /** Resolves when the worker has extended the lease, to the error if it failed. After `signal` it is taken back. */
@@ -120,6 +122,7 @@ export class ThreadRenewals {
           if (this.#beat) this.#beat = heartbeat.rejoin(this.#beat, ttl)
           return entry
         },
+        blocked: ttl => (this.#beat ? heartbeat.blocked(ttl) : this.#blocked(ttl)),
         limit: maxHold => void this.#worker.send({ kind: 'limit', id: idOf(this.#claim), maxHold }),
       },
       statistics: {
@@ -127,6 +130,12 @@ export class ThreadRenewals {
         failed: (...renewal) => deadline.isShared || statistics.failed(...renewal),
       },
     }
+  }
+
+  /** The last proof of liveness is up to a tenth of the limit older than the block. */
+  #blocked(ttl: number): number {
+    const { blocked } = this.#worker
+    return blocked < 0.9 * (this.#livenessLimit ?? ttl) ? 0 : blocked
   }
 
   async #extend(ttl: number, signal: AbortSignal): Promise<Grant | undefined> {

@@ -1,5 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { connect, openStore } from './connect.ts'
+import { createLocks } from './create-locks.ts'
+import { memory } from './stores/memory/index.ts'
 
 test('connect closes the store that it opened when the defaults are bad', async () => {
   const store = await openStore('memory:bad-defaults')
@@ -59,3 +61,16 @@ test.each(['redis', 'rediss', 'redlock', 'postgres', 'mysql', 'etcd', 'zookeeper
     }
   },
 )
+
+test('memory: in production is reported once, and memory() is not', async () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  vi.stubEnv('NODE_ENV', 'production')
+  await createLocks(memory()).close()
+  expect(warn).not.toHaveBeenCalled()
+  for (const url of ['memory:', 'memory:other']) await (await connect(url)).close()
+  expect(warn.mock.calls).toEqual([
+    [expect.stringContaining('NODE_ENV is production'), { type: 'HoldfastWarning', code: 'HOLDFAST_MEMORY' }],
+  ])
+  vi.unstubAllEnvs()
+  warn.mockRestore()
+})

@@ -21,12 +21,22 @@ import type { PermitOptions, ReadWrite, SemaphoreOptions, Sharing } from './reci
  * names. `using` runs work under a lease. `tryAcquire` does not wait. `lead` and `election` keep one leader among many
  * processes.
  */
-export interface Locks extends Leasing, Leadership, Sharing {}
+export interface Locks extends Leasing, Leadership, Sharing {
+  /**
+   * Locks over the same store with other defaults: what `defaults` does not name is as in these locks, also the owner.
+   *
+   *     const batch = locks.with({ ttl: 60_000, wait: 5_000 }) // milliseconds
+   *
+   * They share the connections, the renewals and `advice()`. Each has its own leases and `close()`, and the last to close
+   * closes the store. So make them once, not for each call. Throws `INVALID_ARGUMENT` and `CLOSED`.
+   */
+  with(defaults: LocksDefaults): Locks
+}
 
 /**
  * Makes locks over a store, such as `sqlite(path)` or `redis(client)`. For a URL use `connect`. It sends no request: the
  * first call connects. `defaults` apply to every call that does not override them. Call `close()` at the end. The store
- * belongs to these locks and is closed with them: make another store for other locks.
+ * belongs to these locks and is closed with them: derive other locks over it by `locks.with(defaults)`.
  *
  *     const locks = createLocks(sqlite('leases.db'), { ttl: 10_000 }) // milliseconds
  *
@@ -38,6 +48,10 @@ export function createLocks(store: Store, defaults: LocksDefaults = {}): Locks {
 
 /** The implementation of `Locks`: the core and the recipes. Simulations pass their own environment. */
 export class StoreLocks extends CoreLocks implements Locks {
+  with(defaults: LocksDefaults): Locks {
+    return new StoreLocks(this.store, this.derived(defaults), this.family.environment, undefined, this.family)
+  }
+
   lead(name: string, options: LeadOptions = {}): AsyncIterable<Lease> {
     this.closing.assertOpen()
     return lead(this.#host(), name, options)

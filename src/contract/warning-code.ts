@@ -12,6 +12,12 @@ export type WarningCode =
   | 'HOLDFAST_LABELS'
   /** The `onError` function of an election failed. */
   | 'HOLDFAST_ON_ERROR'
+  /** With NODE_ENV=production, `memory:` was opened: other processes do not share it. */
+  | 'HOLDFAST_MEMORY'
+  /** The process ends because its event loop is empty, and holds a lease. */
+  | 'HOLDFAST_LOOP_EMPTY'
+  /** `close()` waits for a lease that was acquired and not released. */
+  | 'HOLDFAST_NOT_RELEASED'
   /** A majority of the servers of Redlock is in quarantine, so no leases are granted for now. */
   | 'HOLDFAST_QUARANTINE'
   /** A password is sent to another machine without TLS. */

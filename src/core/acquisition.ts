@@ -6,7 +6,7 @@ import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/s
 import { FIRST_TRY, LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
 import { busyState } from './busy-state.ts'
-import { type Core, type ListedLease, leaseOn } from './core.ts'
+import type { Core, ListedLease } from './core.ts'
 import type { AcquireTerms } from './options.ts'
 import { withdraw } from './withdraw.ts'
 
@@ -318,7 +318,7 @@ export class Acquisition {
     const holder = this.#holder
     // Another owner means other locks, which saves the search. The token decides, because owners may be shared.
     const mayBeOwn = holder?.owner === this.#claim.owner && this.#claim.limit === undefined
-    const own = mayBeOwn ? leaseOn(this.#claim.name, this.#core.leases) : undefined
+    const own = mayBeOwn ? this.#core.heldLease(this.#claim.name) : undefined
     const isOwn = own !== undefined && own.token === holder?.token
     return busyState(this.#claim, { holder, ahead: this.#busy?.ahead }, isOwn ? this.#heldHere(own) : undefined)
   }

@@ -9,11 +9,13 @@ interface Ended {
 }
 
 const index = pathToFileURL(`${import.meta.dirname}/../index.ts`)
+const stores = pathToFileURL(`${import.meta.dirname}/../stores`)
 
 /** Runs a module in its own process until it ends by itself. An unhandled rejection is an error. */
 function run(body: string): Promise<Ended> {
   const source = `
-    import { createLocks, memory, subscribe } from ${JSON.stringify(index)}
+    import { createLocks, subscribe } from ${JSON.stringify(index)}
+    import { memory } from '${stores}/memory/index.ts'
     const locks = createLocks(memory(), { ttl: 60_000 })
     const say = (...words) => process.stdout.write(words.join(' ') + String.fromCharCode(10))
     const never = new Promise(() => {})
@@ -34,6 +36,24 @@ test('a process without other work ends, although it holds leases that are renew
     say('done')
   `)
   expect(ended).toEqual({ code: 0, out: 'done', err: '' })
+})
+
+test('a process that ends while it holds leases says so, also in front of an await that nothing will settle', async () => {
+  const ended = await run(`
+    process.on('warning', ({ code, message }) => say(code, message))
+    const derived = locks.with({ ttl: 50_000 })
+    const closed = createLocks(memory())
+    await closed.acquire('closed')
+    await closed.close({ grace: 0 })
+    await (await locks.acquire('released')).release()
+    await derived.acquire('b')
+    const lease = await locks.acquire('a')
+    await lease.ended
+  `)
+  const text = (name: string): string =>
+    `HOLDFAST_LOOP_EMPTY this process ends while it holds the lease "${name}": nothing else keeps it alive, and a lease ` +
+    'does not. Run the work in locks.using, or release() first'
+  expect(ended).toMatchObject({ code: 13, out: `${text('a')}\n${text('b')}` })
 })
 
 test('a process that waits for a lease, or withdraws, stays alive', async () => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { follow, lost, refused, stage } from '../../test/scripted-store.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
@@ -172,6 +172,52 @@ test('close waits until leases are released', async () => {
   await clock.advance(0)
   expect(closing.settled).toBe(true)
   expect(clock.pending).toBe(0)
+})
+
+test('close names the leases that were acquired and not released after a second, and not those of work', async () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  const { locks, clock } = stage()
+  const forgotten = await locks.acquire('forgotten')
+  const set = await locks.all(['of a set']).acquire()
+  const job = follow(locks.using('at work', async () => new Promise<void>(resolve => clock.after(2_000, resolve))))
+  await clock.advance(0)
+  const closing = follow(locks.close())
+  await clock.advance(999)
+  expect(warn).not.toHaveBeenCalled()
+  await clock.advance(1)
+  const what = (name: string): unknown[] => [
+    `close() waits for the lease "${name}", which was acquired and not released: call release() first, or ` +
+      'close({ release: true })',
+    { type: 'HoldfastWarning', code: 'HOLDFAST_NOT_RELEASED' },
+  ]
+  expect(warn.mock.calls).toEqual([what('forgotten'), what('of a set')])
+  await clock.advance(1_000)
+  await forgotten.release()
+  await set.release()
+  await clock.advance(0)
+  expect([job.settled, closing.settled, clock.pending]).toEqual([true, true, 0])
+  warn.mockRestore()
+})
+
+test('close with release releases at once what was acquired, and waits for work', async () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  const { locks, other, clock } = stage()
+  const lease = await locks.acquire('a')
+  const set = await locks.all(['b', 'c']).acquire()
+  const permit = await locks.semaphore('d', { limit: 2 }).acquire()
+  const job = follow(locks.using('e', async () => new Promise<void>(resolve => clock.after(2_000, resolve))))
+  await clock.advance(0)
+  const closing = follow(locks.close({ release: true }))
+  await clock.advance(0)
+  expect(lease.signal.reason).toMatchObject({ code: 'CLOSED' })
+  expect([await lease.ended, await set.ended, await permit.ended]).toEqual(['released', 'released', 'released'])
+  expect((await Array.fromAsync(other.list())).map(({ name }) => name)).toEqual(['e'])
+  expect(closing.settled).toBe(false)
+  await clock.advance(2_000)
+  expect([job.settled, closing.settled, clock.pending]).toEqual([true, true, 0])
+  expect(warn).not.toHaveBeenCalled()
+  await expect(locks.close({ release: 1 as never })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  warn.mockRestore()
 })
 
 test('close called by the work does not wait for itself for ever', async () => {

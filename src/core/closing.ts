@@ -2,11 +2,16 @@ import { LeaseError } from '../contract/errors.ts'
 import { type Entry, List } from '../contract/list.ts'
 import { type Cancel, pause, request } from '../contract/request.ts'
 import { type Clock, LAST_WITHDRAWAL } from '../contract/time.ts'
+import { warn } from '../contract/warnings.ts'
 import type { ListedLease } from './core.ts'
+import type { Family } from './family.ts'
 import type { HeldLease } from './held-lease.ts'
 
 /** Milliseconds between checks for self-waits. One timer serves all calls: 10,000 with one each take 0.6 % of a processor. */
 const CHECK_EVERY = 2_000
+
+/** Milliseconds that `close` waits for leases before it names them. */
+const PATIENCE = 1_000
 
 /** The leases that one `Locks` holds. */
 type Leases = List<HeldLease>
@@ -14,6 +19,7 @@ type Leases = List<HeldLease>
 /** Of every `Locks` of this process. A module that is loaded again makes new ones, and may wait for a lease of the old ones. */
 const allLeases = new Set<WeakRef<Leases>>()
 const forgotten = new FinalizationRegistry<WeakRef<Leases>>(leases => allLeases.delete(leases))
+const closed = new WeakSet<Leases>()
 
 /** A call that is checked against the leases of these locks, and against those of other locks of this process, by name. */
 interface SelfWaiting {
@@ -33,6 +39,7 @@ export class Closing {
   readonly calls: List<Call> = new List()
   readonly #clock: Clock
   readonly #leases: List<HeldLease>
+  readonly #family: Pick<Family, 'leases' | 'isHolding'>
   readonly #all: Set<WeakRef<Leases>>
   readonly #withdrawals = new List<Promise<unknown>>()
   /** Bodies of `using` that run, also those whose lease is lost. */
@@ -43,13 +50,21 @@ export class Closing {
   readonly #controller = new AbortController()
 
   /** `isSimulated`: the other `Locks` of this process stand for other processes. */
-  constructor(clock: Clock, leases: List<HeldLease>, isSimulated = false) {
+  constructor(
+    clock: Clock,
+    leases: List<HeldLease>,
+    family: Pick<Family, 'leases' | 'isHolding'>,
+    isSimulated = false,
+  ) {
     this.#clock = clock
     this.#leases = leases
+    this.#family = family
     const weak = new WeakRef(leases)
     this.#all = isSimulated ? new Set() : allLeases
     this.#all.add(weak)
-    if (!isSimulated) forgotten.register(leases, weak)
+    if (isSimulated) return
+    forgotten.register(leases, weak)
+    if (!process.listeners('beforeExit').includes(nameHeld)) process.on('beforeExit', nameHeld)
   }
 
   /** Aborts with `CLOSED` when `close` begins. */
@@ -73,7 +88,7 @@ export class Closing {
   /** Called when a call begins to wait: starts the timer that finds self-waits if there can be one, unless it runs. */
   watch(): void {
     if (this.#stopWatching || this.calls.size === 0) return
-    if ([...this.#all].some(leases => leases.deref()?.size))
+    if (this.#family.isHolding || [...this.#all].some(leases => leases.deref()?.size))
       this.#stopWatching = this.#clock.after(CHECK_EVERY, () => this.#findSelfWaits(), true)
   }
 
@@ -97,11 +112,12 @@ export class Closing {
   }
 
   /** Ends everything, then calls `dispose`. The first call decides; later ones return its promise. */
-  close(grace: number, dispose: () => Promise<void>): Promise<void> {
+  close(grace: number, release: boolean, dispose: () => Promise<void>): Promise<void> {
     if (!this.#closed) {
       const { promise, resolve } = Promise.withResolvers<void>()
+      closed.add(this.#leases)
       this.#closed = promise // before any signal aborts: a listener may acquire, or close as well
-      resolve(this.#end(grace).then(dispose))
+      resolve(this.#end(grace, release).then(dispose))
     }
     return this.#closed
   }
@@ -110,24 +126,29 @@ export class Closing {
     this.#stopWatching = undefined
     this.watch()
     const now = this.#clock.now()
-    const own = new Map(this.#leases.values().map(lease => [lease.name, lease]))
-    const elsewhere = [...this.#all].map(leases => leases.deref()).filter(leases => leases !== this.#leases)
+    const held = this.#family.leases()
+    const own = new Map(held.map(lease => [lease.name, lease]))
+    const isOwn = new Set(held)
+    const all = [...this.#all].flatMap(leases => leases.deref()?.values() ?? [])
     const others = Map.groupBy(
-      elsewhere.flatMap(leases => [...(leases?.values() ?? [])]),
+      all.filter(lease => !isOwn.has(lease)),
       lease => lease.name,
     )
     for (const { acquisition } of this.calls.values()) acquisition?.check(now, own, others)
   }
 
-  async #end(grace: number): Promise<void> {
+  async #end(grace: number, release: boolean): Promise<void> {
     const closed = new LeaseError('CLOSED', 'these locks were closed while this call waited: await it before close')
     this.#controller.abort(closed)
     for (const { cancel } of this.calls.values()) cancel.cancel(closed)
     for (const lease of this.#leases.values()) lease.abort(closedWhileHeld(lease.name))
+    if (release) for (const lease of this.#handedOut()) void lease.release()
     const arm = (wake: () => void): void => {
       this.#onIdle = wake
     }
+    const stopNaming = grace > PATIENCE ? this.#clock.after(PATIENCE, () => this.#nameForgotten(), true) : undefined
     if (this.#leases.size > 0 || this.#bodies > 0) await pause(this.#clock, grace, { arm })
+    stopNaming?.()
     for (const lease of this.#leases.values()) lease.stopRenewing()
     const withdrawn = async (): Promise<void> => {
       // First the calls: each leaves its withdrawal in the background.
@@ -135,6 +156,33 @@ export class Closing {
       await Promise.all(this.#withdrawals.values())
     }
     await request(this.#clock, LAST_WITHDRAWAL, withdrawn).catch(() => {})
+  }
+
+  #handedOut(): HeldLease[] {
+    return this.#leases.values().filter(lease => lease.isHandedOut)
+  }
+
+  #nameForgotten(): void {
+    for (const { name } of this.#handedOut()) {
+      const what = `close() waits for the lease ${JSON.stringify(name)}, which was acquired and not released`
+      warn('HOLDFAST_NOT_RELEASED', `${what}: call release() first, or close({ release: true })`, name)
+    }
+  }
+}
+
+/** Called when the event loop is empty, also in a program that waits for a promise which nothing will settle. */
+function nameHeld(): void {
+  for (const weak of allLeases) {
+    const leases = weak.deref()
+    if (!leases || closed.has(leases)) continue
+    for (const { name } of leases.values()) {
+      const what = `this process ends while it holds the lease ${JSON.stringify(name)}: nothing else keeps it alive`
+      warn(
+        'HOLDFAST_LOOP_EMPTY',
+        `${what}, and a lease does not. Run the work in locks.using, or release() first`,
+        name,
+      )
+    }
   }
 }
 

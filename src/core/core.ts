@@ -29,11 +29,6 @@ export interface ListedLease {
   readonly handle: Lease
 }
 
-/** The lease on `name` that is held, if one is. */
-export function leaseOn<Held extends ListedLease>(name: string, leases: List<Held>): Held | undefined {
-  return leases.values().find(lease => lease.name === name && lease.remaining > 0)
-}
-
 /** What a held lease needs. A decorator of the store and the heartbeat decides where the lease is renewed. */
 export interface LeaseCore extends CoreEnvironment {
   readonly store: Pick<Store, 'kind' | 'guarantees' | 'renew' | 'annotate' | 'release' | 'onLoss'>
@@ -51,6 +46,8 @@ export interface LeaseCore extends CoreEnvironment {
 /** What the leases and waits of one `Locks` share. */
 export interface Core extends LeaseCore {
   readonly store: Store
+  /** The lease on a name that locks over this store hold. */
+  readonly heldLease: (name: string) => ListedLease | undefined
   /** Called by an acquire whenever it begins to wait. */
   readonly onWait: () => void
   /** Counts the calls that wait. */

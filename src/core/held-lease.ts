@@ -36,6 +36,8 @@ export class HeldLease implements ListedLease {
   readonly limit: number | undefined
   readonly slots: readonly number[]
   readonly heldSince: number
+  /** False: work runs under it. */
+  readonly isHandedOut: boolean
   readonly renewals: Renewals
   group: LeaseGroup | undefined
   readonly #core: LeaseCore
@@ -65,6 +67,7 @@ export class HeldLease implements ListedLease {
     this.limit = claim.limit
     this.slots = grant.slots ?? FIRST_SLOT
     this.heldSince = sent
+    this.isHandedOut = options.background
     this.#deadline = deadline
     deadline.lease = this
     this.#handle = new HandleRef(this, options.background)

@@ -79,9 +79,9 @@ export interface Leasing extends AsyncDisposable {
    */
   ping(options?: PingOptions): Promise<void>
   /**
-   * What the renewals of these locks have shown so far, in this process and under its load: their latency, the delay of
-   * the event loop, and the least ttl that tolerates both. Sends no request. With `heartbeat: 'thread'` it is the event
-   * loop of that thread. The event `ttl_too_short` reports a ttl that is less than ten times the p99.
+   * What the renewals of these locks, and of those derived by `with`, have shown so far, in this process and under its
+   * load: their latency, the delay of the event loop, and the least ttl that tolerates both. Sends no request. With
+   * `heartbeat: 'thread'` it is the event loop of that thread. The event `ttl_too_short` reports a ttl that is less than ten times the p99.
    */
   advice(): Advice
   /**
@@ -89,8 +89,11 @@ export interface Leasing extends AsyncDisposable {
    * that does not end adds up to 5 s, and so does a store that does not close.
    * - Calls that wait, and later calls, reject `CLOSED`. The signals of leases abort with `CLOSED`.
    * - Work may go on for `grace`. Then leases that are still held are no longer renewed, and end by their ttl.
+   * - It also waits for leases that `acquire` and `tryAcquire` returned, and names them after a second (the warning
+   *   `HOLDFAST_NOT_RELEASED`). With `release: true` it releases them at once.
    * - Releases in progress get up to 1 s.
-   * - The store is closed too, with what it opened itself, but no client of yours.
+   * - The store is closed too, with what it opened itself, but no client of yours. Of locks derived by `with`, the last to
+   *   close closes it.
    */
   close(options?: CloseOptions): Promise<void>
 }

@@ -24,14 +24,13 @@ import {
   type Query,
   type Store,
 } from '../contract/store.ts'
-import { LONGEST_REQUEST, LONGEST_TRY, requestLimit } from '../contract/time.ts'
+import { LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
 import { type Acquired, Acquisition } from './acquisition.ts'
 import type { Advice } from './advice/advice.ts'
-import { RenewalStatistics } from './advice/renewal-statistics.ts'
 import { Closing } from './closing.ts'
-import { type Core, type CoreEnvironment, leaseOn } from './core.ts'
-import { Heartbeat } from './heartbeat.ts'
+import type { Core, CoreEnvironment } from './core.ts'
+import { Family } from './family.ts'
 import type { HeldLease } from './held-lease.ts'
 import { inspect } from './inspection.ts'
 import type { Leasing } from './leasing.ts'
@@ -59,7 +58,6 @@ import { type Asker, ping } from './ping.ts'
 import { holdWith, type OpenRenewer, type Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
 import { hasTickets, Tickets, ticketName } from './tickets.ts'
-import { Waiters } from './waiters.ts'
 import { withdrawIfCancelled } from './withdraw.ts'
 import { type Tried, type WorkArguments, Works, workOf } from './work.ts'
 
@@ -73,45 +71,51 @@ export class CoreLocks implements Leasing {
   readonly store: Store
   protected readonly core: Core
   protected readonly closing: Closing
+  protected readonly family: Family
   readonly #leases = new List<HeldLease>()
   readonly #defaults: LocksDefaults
   readonly #owner: string
-  readonly #openRenewer: OpenRenewer | undefined
-  #renewer: Promise<Renewer> | undefined
   protected readonly signals: Signals = new Signals()
   protected readonly works: Works
-  readonly #statistics: RenewalStatistics
 
-  /** `openRenewer` starts the thread of `heartbeat: 'thread'`. Without it that option is refused. */
-  constructor(store: Store, defaults: LocksDefaults, environment: CoreEnvironment, openRenewer?: OpenRenewer) {
+  /** `openRenewer` as in `Family`; `family` is that of other locks over the store. */
+  constructor(
+    store: Store,
+    defaults: LocksDefaults,
+    environment: CoreEnvironment,
+    openRenewer?: OpenRenewer,
+    family?: Family,
+  ) {
     // Not `acquire`: the locks that `connect` makes have it too.
     if (typeof store?.renew !== 'function')
       throw invalid(
         'createLocks needs a store, such as sqlite(path) or redis(client); for a URL use await connect(url) in its place',
       )
     checkKeys(defaults, defaultKeys, 'Locks')
-    checkOptions(defaults, store, openRenewer !== undefined, 'the default ttl of these locks')
-    const { clock, random, loopDelay } = environment
+    this.family = family ?? new Family(store, environment, openRenewer)
+    const { heartbeat, statistics, waiters, hasThread } = this.family
+    checkOptions(defaults, store, hasThread, 'the default ttl of these locks')
+    const { clock, loopDelay } = environment
     this.store = store
-    this.closing = new Closing(clock, this.#leases, !loopDelay)
+    this.closing = new Closing(clock, this.#leases, this.family, !loopDelay)
     this.works = new Works(this.closing, this.signals)
-    this.#openRenewer = openRenewer
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
-    this.#statistics = new RenewalStatistics(clock, store.guarantees?.shortestTtl ?? 0, loopDelay)
+    this.family.join(this.#leases)
     this.core = {
       ...environment,
       store,
-      heartbeat: new Heartbeat(clock, random),
-      statistics: this.#statistics,
+      heartbeat,
+      statistics,
       leases: this.#leases,
+      heldLease: name => this.heldLease(name),
       onEnd: () => {
-        if (this.#leases.size === 0) this.#statistics.pause()
+        if (!this.family.isHolding) statistics.pause()
         this.closing.checkIdle()
       },
       inBackground: withdrawal => this.closing.inBackground(withdrawal),
       onWait: () => this.closing.watch(),
-      waiters: new Waiters(),
+      waiters,
     }
   }
 
@@ -193,18 +197,15 @@ export class CoreLocks implements Leasing {
   }
 
   advice(): Advice {
-    return this.#statistics.advice()
+    return this.family.statistics.advice()
   }
 
   async close(options: CloseOptions = {}): Promise<void> {
     checkKeys(options, closeKeys, 'close')
-    const { grace = 5_000 } = options
+    const { grace = 5_000, release = false } = options
     checkWait(grace, 'grace')
-    return this.closing.close(grace, async () => {
-      await this.#renewer?.then(renewer => renewer.close()).catch(() => {}) // it may not have started
-      // If the store cannot be closed, nobody could do anything about it.
-      await request(this.core.clock, LONGEST_REQUEST, async () => this.store[Symbol.asyncDispose]()).catch(() => {})
-    })
+    if (typeof release !== 'boolean') throw invalid(`release must be true or false, not ${show(release)}`)
+    return this.closing.close(grace, release, () => this.family.leave(this.#leases))
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -216,14 +217,22 @@ export class CoreLocks implements Leasing {
     this.closing.assertOpen()
   }
 
-  /** The lease on `name` that is held here; of several permits the oldest. */
+  /** The lease on `name` that these locks hold, or others of the family; of several permits the oldest. */
   protected heldLease(name: string): HeldLease | undefined {
-    return leaseOn(name, this.#leases)
+    return this.family.leases().find(lease => lease.name === name && lease.remaining > 0)
+  }
+
+  /** The defaults of locks that are derived from these. They have the same owner. */
+  protected derived(defaults: LocksDefaults): LocksDefaults {
+    checkKeys(defaults, defaultKeys, 'with')
+    this.closing.assertOpen()
+    const given = Object.entries(defaults).filter(([, value]) => value !== undefined)
+    return { ...this.#defaults, owner: this.#owner, ...Object.fromEntries(given) }
   }
 
   /** What `verb` asks for, with the defaults of these locks. Throws `CLOSED`, and `INVALID_ARGUMENT` as `checkOptions`. */
   protected terms(verb: Verb, options: AcquireOptions): AcquireTerms {
-    checkOptions(options, this.store, this.#openRenewer !== undefined)
+    checkOptions(options, this.store, this.family.hasThread)
     if (options.livenessLimit !== undefined && (options.heartbeat ?? 'thread') !== 'thread')
       throw invalid("livenessLimit needs heartbeat: 'thread'")
     this.closing.assertOpen()
@@ -289,7 +298,7 @@ export class CoreLocks implements Leasing {
     const acquisition = new Acquisition(asking, claim, terms, cancel)
     let renewer: Renewer | undefined
     const acquireWithThread = async (): Promise<Acquired | undefined> => {
-      renewer = await request(this.core.clock, LONGEST_DELAY, () => this.startRenewer(), { cancel })
+      renewer = await request(this.core.clock, LONGEST_DELAY, () => this.family.startRenewer(), { cancel })
       return acquisition.run()
     }
     const acquiring = heartbeat === 'thread' ? acquireWithThread() : acquisition.run()
@@ -319,14 +328,6 @@ export class CoreLocks implements Leasing {
       this.closing.endCall(call)
     }
     return resultOf(held)
-  }
-
-  /** Has its own limit. Only the first lease that needs the thread waits for it. */
-  protected async startRenewer(): Promise<Renewer | undefined> {
-    this.#renewer ??= this.#openRenewer?.(this.#statistics)
-    const renewer = await this.#renewer
-    await renewer?.ready()
-    return renewer
   }
 
   #records(query: Query): AsyncIterable<LeaseRecord | NodeRecord> {

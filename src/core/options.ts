@@ -61,6 +61,11 @@ export interface AcquireOptions extends TryOptions {
 export interface CloseOptions {
   /** Milliseconds for which work may continue after its signal aborted. @default 5,000 */
   readonly grace?: number | undefined
+  /**
+   * Releases at once what `acquire` and `tryAcquire` have returned. The leases of work that runs are released when it has
+   * returned. @default false
+   */
+  readonly release?: boolean | undefined
 }
 
 /** How names are listed. */
@@ -141,7 +146,7 @@ export function keysOf(verb: Verb): ReadonlySet<string> {
 export const pingKeys: ReadonlySet<string> = new Set(['signal'])
 export const listKeys: ReadonlySet<string> = new Set(['between', 'sent'])
 export const breakKeys: ReadonlySet<string> = new Set(['by', 'slot', 'token'])
-export const closeKeys: ReadonlySet<string> = new Set(['grace'])
+export const closeKeys: ReadonlySet<string> = new Set(['grace', 'release'])
 
 /**
  * Throws `INVALID_ARGUMENT` for values that this store cannot accept. `hasThread`: is `heartbeat: 'thread'` possible?

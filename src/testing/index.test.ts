@@ -104,6 +104,22 @@ describe.each([
     expect(await semaphore.tryAcquire({ permits: 2 })).toMatchObject({ slots: [0, 1] })
   })
 
+  test('derived locks share the store, its failures and its losses', async () => {
+    const locks = testLocks({ ttl: 10_000 })
+    const derived = locks.with({ ttl: 5_000 })
+    const lease = await derived.acquire('a')
+    await derived.advance(20_000)
+    lease.assertHeld()
+    await locks.lose('a')
+    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+    const restoreStore = derived.failStore()
+    await expect(locks.tryAcquire('a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    restoreStore()
+    await derived.close()
+    await (await locks.acquire('a')).release()
+    await locks.close()
+  })
+
   test('lose works while the store fails, and during a renewal', async () => {
     const lease = await locks.acquire('a')
     const restoreStore = locks.failStore()

@@ -1,4 +1,5 @@
 import { checkNoMore } from '../contract/check.ts'
+import type { Environment } from '../contract/environment.ts'
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
 import type {
@@ -12,6 +13,7 @@ import type {
   Store,
   Wake,
 } from '../contract/store.ts'
+import type { Family } from '../core/family.ts'
 import type { CloseOptions, LeaseOptions, LocksDefaults } from '../core/options.ts'
 import { type Locks, StoreLocks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
@@ -56,6 +58,8 @@ export interface TestLocks extends Locks {
    * store.
    */
   failStore(error?: Error): () => void
+  /** Locks over the same store and clock; `lose` and `failStore` of each work for all of them. */
+  with(defaults: LocksDefaults): TestLocks
   /** Needs no `advance`: the clock advances by itself meanwhile. @default no grace */
   close(options?: CloseOptions): Promise<void>
 }
@@ -65,22 +69,38 @@ const CLOSING_STEP = 100
 
 /** Locks for one test, with names of their own that nobody holds. */
 export function testLocks(defaults: LocksDefaults = {}): TestLocks {
-  return new StagedLocks(new VirtualClock(), defaults)
+  const clock = new VirtualClock()
+  const server = memory({ clock })
+  const environment = { clock, random: () => 0.5 } // every run of a test behaves the same
+  const other = new StoreLocks(server, { owner: 'other' }, environment)
+  const stage = { clock, store: new StagedStore(server), other, environment }
+  return new StagedLocks(stage, { owner: `test:${process.pid}`, ...defaults })
+}
+
+/** What the locks of one test have in common. */
+interface Stage {
+  readonly clock: VirtualClock
+  readonly store: StagedStore
+  readonly other: Locks
+  readonly environment: Environment
 }
 
 class StagedLocks extends StoreLocks implements TestLocks {
+  readonly #stage: Stage
   readonly #clock: VirtualClock
   readonly #store: StagedStore
   readonly other: Locks
 
-  constructor(clock: VirtualClock, defaults: LocksDefaults) {
-    const server = memory({ clock })
-    const store = new StagedStore(server)
-    const environment = { clock, random: () => 0.5 } // every run of a test behaves the same
-    super(store, { owner: `test:${process.pid}`, ...defaults }, environment)
-    this.#clock = clock
-    this.#store = store
-    this.other = new StoreLocks(server, { owner: 'other' }, environment)
+  constructor(stage: Stage, defaults: LocksDefaults, family?: Family) {
+    super(stage.store, defaults, stage.environment, undefined, family)
+    this.#stage = stage
+    this.#clock = stage.clock
+    this.#store = stage.store
+    this.other = stage.other
+  }
+
+  override with(defaults: LocksDefaults): TestLocks {
+    return new StagedLocks(this.#stage, this.derived(defaults), this.family)
   }
 
   advance(ms: number): Promise<void> {

@@ -117,8 +117,9 @@ test.each(['pg', 'postgres'])(
     const client = ${make}
     for (let turn = 0; turn < 2; turn += 1) await migrate(client, { schema: 'quiet' }) // the server reports many notices
     const locks = createLocks(postgres(client, { schema: 'quiet' }))
-    await locks.acquire('alive ${name}')
+    const lease = await locks.acquire('alive ${name}')
     await locks.acquire('alive ${name}', { wait: 200 }).catch(() => {}) // opens the connection for notifications
+    await lease.release()
     console.log('done')`
     const { code, stdout, stderr } = await scriptNode(['--input-type=module', '-e', program], { folder: ROOT })
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'done\n', stderr: '' })

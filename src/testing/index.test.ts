@@ -188,7 +188,7 @@ test('a loss or a hold that is impossible is refused with what to do first', asy
   await expect((locks.lose as (...given: unknown[]) => Promise<void>)('a', 5)).rejects.toThrow('takes nothing else')
   await locks.acquire('a')
   await expect(locks.holdAsOther('a')).rejects.toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'BUSY',
     message: `"a" is held by test:${process.pid}: release it first`,
   })
   await expect(locks.advance(Number.NaN)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })

@@ -119,7 +119,7 @@ class StagedLocks extends StoreLocks implements TestLocks {
     } = await this.other.inspect(name)
     const why = holder ? `held by ${holder.owner}: release it first` : 'free, but others wait for it: end their waits'
     const message = `${JSON.stringify(name)} is ${why}`
-    throw new LeaseError('INVALID_ARGUMENT', message, { leaseName: name, holder })
+    throw new LeaseError('BUSY', message, { leaseName: name, holder, waited: 0 })
   }
 
   async lose(name: string, ...more: readonly unknown[]): Promise<void> {

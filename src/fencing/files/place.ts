@@ -82,7 +82,13 @@ export function temporaryPrefix({ path }: Place): string {
 /** A system error as a `LeaseError`. Other errors pass unchanged. */
 export function fileFailure(error: unknown, path: string): unknown {
   if (!(error instanceof Error) || !('syscall' in error) || LeaseError.is(error)) return error
-  return new LeaseError('STORE_UNAVAILABLE', `${show(path)} could not be replaced: ${error.message}`, { cause: error })
+  const code = isDenied(error) ? 'ACCESS_DENIED' : 'STORE_UNAVAILABLE'
+  return new LeaseError(code, `${show(path)} could not be replaced: ${error.message}`, { cause: error })
+}
+
+/** May this user not do it? */
+function isDenied(error: unknown): boolean {
+  return ['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')
 }
 
 /** Throws `INVALID_ARGUMENT` unless it is a path. */
@@ -102,7 +108,8 @@ function realFile(path: string): string {
     return realpathSync(there)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (code !== 'ENOENT') throw invalid(`the marks ${show(path)} cannot be used: give another path (${message})`)
+    if (code !== 'ENOENT')
+      throw unusable(error, `the marks ${show(path)} cannot be used: give another path (${message})`)
     return there // a link to a missing file is refused: whoever made it would choose where the database is created
   }
 }
@@ -111,8 +118,13 @@ function realFolder(folder: string): string {
   try {
     return realpathSync(folder)
   } catch (error) {
-    throw invalid(`the folder ${show(folder)} cannot be used: create it, or give another (${(error as Error).message})`)
+    const { message } = error as Error
+    throw unusable(error, `the folder ${show(folder)} cannot be used: create it, or give another (${message})`)
   }
+}
+
+function unusable(cause: unknown, message: string): LeaseError {
+  return new LeaseError(isDenied(cause) ? 'ACCESS_DENIED' : 'INVALID_ARGUMENT', message, { cause })
 }
 
 /**

@@ -150,9 +150,14 @@ export class MysqlMarks implements KeptMarks {
           'NOT_MIGRATED',
           `the table ${this.#table} is missing: run holdfast migrate --fence or what holdfast fence sql prints, or call fence.install()`,
         )
+      case 1054:
+        return says(
+          'FORMAT_MISMATCH',
+          `the table ${this.#table} has other columns: use the same version of Holdfast everywhere, or give the option table`,
+        )
       case 1142:
         return says(
-          'INVALID_ARGUMENT',
+          'ACCESS_DENIED',
           `this user needs select, insert and update on ${this.#table}, and delete to prune marks`,
         )
       case 1205:

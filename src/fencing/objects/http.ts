@@ -115,7 +115,12 @@ function isConflict({ status, body }: { status: number; body: Uint8Array }): boo
 function refused(what: string, status: number, body: Uint8Array, failed: LeaseErrorCode): LeaseError {
   const text = `${what} was answered ${status}: ${show(Buffer.from(body.subarray(0, 60)).toString())}`
   if (status >= 500 || status === 429) return new LeaseError(failed, text)
-  return new LeaseError('STORE_UNAVAILABLE', text, { retryable: false })
+  return new LeaseError(isDenied(status) ? 'ACCESS_DENIED' : 'STORE_UNAVAILABLE', text, { retryable: false })
+}
+
+/** Did the server refuse the user, or what the user does? */
+export function isDenied(status: number | undefined): boolean {
+  return status === 401 || status === 403
 }
 
 /** The error of `fetch` would repeat the value, such as a token with a line break in it. */

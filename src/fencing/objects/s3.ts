@@ -1,6 +1,6 @@
 import { checkKeys, invalid, show } from '../../contract/check.ts'
-import { LeaseError } from '../../contract/errors.ts'
-import { isRefusal } from './http.ts'
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
+import { isDenied, isRefusal } from './http.ts'
 import type { Objects } from './objects.ts'
 
 /** The part of the class `S3` of `@aws-sdk/client-s3` >= 3.700 that is used. */
@@ -35,10 +35,14 @@ export function s3Objects(client: S3Client, options: { readonly bucket: string }
         signal?.throwIfAborted()
         const status = statusOf(error)
         if (status === 404) return undefined
-        throw new LeaseError('STORE_UNAVAILABLE', `${show(Key)} could not be read: ${(error as Error).message}`, {
-          cause: error,
-          retryable: isPassing(status),
-        })
+        throw new LeaseError(
+          codeOf(status, 'STORE_UNAVAILABLE'),
+          `${show(Key)} could not be read: ${(error as Error).message}`,
+          {
+            cause: error,
+            retryable: isPassing(status),
+          },
+        )
       }
       throw new LeaseError('STORE_UNAVAILABLE', `${show(Key)} has no ETag: use a service that returns one`, {
         retryable: false,
@@ -55,11 +59,14 @@ export function s3Objects(client: S3Client, options: { readonly bucket: string }
         signal?.throwIfAborted()
         const status = statusOf(error)
         if (isRefusal(status, tag) || status === 409) return false // 409: another conditional write is under way
-        const code = isPassing(status) ? 'OUTCOME_UNKNOWN' : 'STORE_UNAVAILABLE'
-        throw new LeaseError(code, `${show(Key)} could not be written: ${(error as Error).message}`, {
-          cause: error,
-          retryable: isPassing(status),
-        })
+        throw new LeaseError(
+          codeOf(status, 'OUTCOME_UNKNOWN'),
+          `${show(Key)} could not be written: ${(error as Error).message}`,
+          {
+            cause: error,
+            retryable: isPassing(status),
+          },
+        )
       }
     },
   }
@@ -79,6 +86,12 @@ function statusOf(error: unknown): number | undefined {
 }
 
 /** Can the same request succeed later? */
+/** `passing`: of a failure that may pass. */
+function codeOf(status: number | undefined, passing: LeaseErrorCode): LeaseErrorCode {
+  if (isPassing(status)) return passing
+  return isDenied(status) ? 'ACCESS_DENIED' : 'STORE_UNAVAILABLE'
+}
+
 function isPassing(status: number | undefined): boolean {
   return status === undefined || status >= 500 || status === 429
 }

@@ -57,14 +57,19 @@ export function failure(error: unknown, marks: string, sent: boolean): LeaseErro
   const state = stateOf(error)
   const says = (code: LeaseErrorCode, text: string): LeaseError =>
     new LeaseError(code, `${text} (${(error as Error).message})`, { cause: storeFailure(error, sent).cause })
-  if (state === '42P01' || state === '42883' || state === '3F000' || state === '42703')
+  if (state === '42P01' || state === '42883' || state === '3F000')
     return says(
       'NOT_MIGRATED',
       `the table ${marks} or its function is missing: run holdfast migrate --fence or the SQL that holdfast fence sql prints, or call fence.install()`,
     )
+  if (state === '42703')
+    return says(
+      'FORMAT_MISMATCH',
+      `the table ${marks} has other columns: use the same version of Holdfast everywhere, or give the option table`,
+    )
   if (state === '42501')
     return says(
-      'INVALID_ARGUMENT',
+      'ACCESS_DENIED',
       `this PostgreSQL user may not do this with marks: grant usage on their schema, and select, insert and update on ${marks}, and delete to prune them`,
     )
   if (state === '55P03')

@@ -59,8 +59,9 @@ function isUnreadable(error: unknown): boolean {
 
 /** The error of the caller's script, with the text of Redis. */
 export function scriptFailed(text: string): LeaseError {
-  const isTemporary = /\b(OOM|READONLY|NOREPLICAS|MISCONF)\b/.test(text)
-  return isTemporary
-    ? new LeaseError('STORE_UNAVAILABLE', `Redis cannot run the script now: ${text}`)
-    : new LeaseError('INVALID_ARGUMENT', `the script failed, so correct it: ${text}`)
+  if (/\b(OOM|READONLY|NOREPLICAS|MISCONF)\b/.test(text))
+    return new LeaseError('STORE_UNAVAILABLE', `Redis cannot run the script now: ${text}`)
+  if (/\bNOPERM\b|ACL failure|can't run this command|can't access/.test(text))
+    return new LeaseError('ACCESS_DENIED', `the Redis user may not do what the script does: ${text}`)
+  return new LeaseError('INVALID_ARGUMENT', `the script failed, so correct it: ${text}`)
 }

@@ -1,4 +1,5 @@
 import { checkText } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import {
   abortable,
   checkAge,
@@ -83,6 +84,7 @@ export class RedisMarks implements KeptMarks {
     const [done, answer, index = 1] = reply as [unknown, unknown, unknown?]
     if (Number(done) === 1) return answer
     if (Number(done) === 2) throw scriptFailed(String(answer))
+    if (Number(done) === 3) throw foreign(String(answer))
     const { resource, mark } = presented[Number(index) - 1] as Presented
     throw staleToken(resource, mark, parse(String(answer)) ?? mark)
   }
@@ -117,4 +119,9 @@ function parse(text: string): (Mark & { raisedAt: number }) | undefined {
   const [, epoch, token, time] = /^(\d+):(\d+):(\d+)$/.exec(text) ?? []
   if (epoch === undefined || token === undefined) return undefined
   return { epoch: Number(epoch), token: BigInt(token), raisedAt: Number(time) }
+}
+
+function foreign(key: string): LeaseError {
+  const cure = 'use the same version of Holdfast everywhere, or give another prefix'
+  return new LeaseError('FORMAT_MISMATCH', `the key ${key} holds no marks, or those of another version: ${cure}`)
 }

@@ -11,7 +11,7 @@ export interface Script {
  * with the time of the last change in milliseconds; the field of the name is empty. For each holder ARGV goes on with its
  * epoch, its token, and its slots with `+` between them, none if its limit is 1. Numbers are compared as text, because a Lua
  * number holds 53 bits. All are compared before one is changed. The scripts return `{0, mark, index}` for a refusal,
- * `{1, answer}` for success, and `{2, text}` for a failure.
+ * `{1, answer}` for success, `{2, text}` for a failure, and `{3, key}` for a key that holds no marks of this version.
  */
 const RAISE = `
 local marks = tonumber(ARGV[1])
@@ -40,7 +40,7 @@ local function raise()
         for j = 1, #all, 2 do fields[#fields + 1], values[#values + 1] = all[j], all[j + 1] end
       end
     end
-    local foreign = {2, 'the key ' .. KEYS[i] .. ' holds no marks, or those of another version'}
+    local foreign = {3, KEYS[i]}
     if values.err then return string.find(values.err, 'WRONGTYPE', 1, true) and foreign or values end
     local seen, highest = {}, nil
     for j, field in ipairs(fields) do

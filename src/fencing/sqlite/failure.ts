@@ -17,8 +17,11 @@ export function failure(error: unknown, table: string): unknown {
   const { message } = error
   const says = (code: LeaseErrorCode, text: string): LeaseError =>
     new LeaseError(code, `${text} (${message})`, { cause: error })
-  if (/no such table|no such column|has no column/.test(message))
-    return says('NOT_MIGRATED', `the table ${table} is missing, or not a table of marks: call fence.install()`)
+  if (/no such table/.test(message)) return says('NOT_MIGRATED', `the table ${table} is missing: call fence.install()`)
+  if (/no such column|has no column/.test(message)) {
+    const cure = 'use the same version of Holdfast everywhere, or give the option table'
+    return says('FORMAT_MISMATCH', `the table ${table} has other columns: ${cure}`)
+  }
   if (/within a transaction/.test(message))
     return says('INVALID_ARGUMENT', 'the database is already in a transaction: use fence.check(lease) in it')
   if (isBusy(error)) {

@@ -47,7 +47,7 @@ test('a user of Redis with the documented permissions can fence, list and prune'
   await writer.set(holder('app', 7), 'app:1', 'kept')
   await expect(writer.set(holder('app', 6), 'app:1', 'lost')).rejects.toEqual(stale(6n, 7n))
   await writer.marks.raise('api', { epoch: 0, token: 1n })
-  await expect(writer.set(holder('app', 7), 'other', 'x')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  await expect(writer.set(holder('app', 7), 'other', 'x')).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
   await using keeper = redisFence(as('keeper'))
   expect(await keeper.marks.list()).toHaveLength(2)
   expect(await keeper.marks.advance('app')).toBe(1)
@@ -92,7 +92,7 @@ test('a user of PostgreSQL with the documented permissions can fence and prune',
   await expect(fence.transaction(holder('app', 7), async () => {})).rejects.toEqual(stale(7n, 8n))
   expect(await fence.marks.advance('app')).toBe(1)
   await expect(fence.marks.prune(0)).rejects.toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     message: expect.stringContaining('delete to prune'),
   })
   await owner.query('grant delete on holdfast.fence to writer')

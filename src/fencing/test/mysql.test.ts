@@ -224,11 +224,16 @@ describe('a check', () => {
 test('without its table it says what to do, and the SQL creates it', async () => {
   const fence = mysqlFence(pool, { table: 'other_fence' })
   expect(await failureOf(fence.touch(holder('a', 1)))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'NOT_MIGRATED',
     message: expect.stringMatching(/fence\.install/),
   })
   await pool.query(fenceSql({ table: 'other_fence' }))
   await fence.touch(holder('a', 1))
+  await pool.query('alter table other_fence rename column epoch to era')
+  expect(await failureOf(fence.touch(holder('a', 2)))).toMatchObject({
+    code: 'FORMAT_MISMATCH',
+    message: expect.stringMatching(/has other columns: use the same version/),
+  })
 })
 
 test('a server that does not respond is given up after 5 s', async () => {

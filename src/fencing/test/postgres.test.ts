@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { type PostgresServer, startPostgres } from '../../../lab/servers/postgres.ts'
 import { until } from '../../../lab/servers/until.ts'
 import { failureOf } from '../../../test/support.ts'
-import { postgresFence } from '../postgres/index.ts'
+import { fenceSql, postgresFence } from '../postgres/index.ts'
 import { holder, stale } from './support.ts'
 
 let server: PostgresServer
@@ -309,13 +309,18 @@ test('missing, forbidden and invalid things are refused with what to do', async 
   ]
   for (const use of uses)
     expect(await failureOf(use())).toMatchObject({
-      code: 'INVALID_ARGUMENT',
+      code: 'NOT_MIGRATED',
       message: expect.stringMatching(/"holdfast"\."nowhere".*holdfast fence sql/),
     })
+  await server.query(`${fenceSql({ table: 'changed' })}; alter table holdfast.changed rename column epoch to era`)
+  expect(await failureOf(postgresFence(pool, { table: 'changed' }).touch(holder('a', 1)))).toMatchObject({
+    code: 'FORMAT_MISMATCH',
+    message: expect.stringMatching(/has other columns: use the same version/),
+  })
   await server.query('create role reader login; grant usage on schema holdfast to reader')
   const reader = new Pool({ connectionString: server.url('reader') })
   expect(await failureOf(postgresFence(reader).touch(holder('a', 1)))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     message: expect.stringMatching(/grant usage .* select, insert and update/),
   })
   await reader.end()

@@ -189,6 +189,10 @@ test('missing tables and invalid arguments are refused with what to do', () => {
   expect(fenceSql({ table: 'no "such' })).toContain('"no ""such"')
   missing.install()
   missing.touch(holder('a', 1))
+  database.exec('create table other (resource text, token integer)')
+  expect(() => sqliteFence(database, { table: 'other' }).touch(holder('a', 1))).toThrow(
+    expect.objectContaining({ code: 'FORMAT_MISMATCH', message: expect.stringContaining('has other columns') }),
+  )
   const fence = sqliteFence(database)
   for (const use of [
     () => sqliteFence({} as never),

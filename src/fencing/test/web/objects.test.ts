@@ -30,9 +30,9 @@ async function textOf(key: string, by: ObjectFence = fence): Promise<string | un
 }
 
 /** The S3 client of Amazon, at Apache: paths and conditions are the same, and nobody checks signatures there. */
-function s3(): S3 {
+function s3(endpoint = server.url('')): S3 {
   const client = new S3({
-    endpoint: server.url(''),
+    endpoint,
     region: 'here',
     credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
     forcePathStyle: true,
@@ -241,6 +241,21 @@ describe('is reported at once', () => {
     const error = await failureOf(fence.put(lease(1), server.url('no/such/object'), 'x'))
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
     expect(error.message).toContain('was answered 409')
+  })
+
+  test('a user who may not, on reading and on writing', async () => {
+    const service = createServer((request, response) =>
+      response.writeHead(request.method === 'GET' && request.url?.includes('new') ? 404 : 403).end('no'),
+    )
+    onTestFinished(() => void service.close())
+    await once(service.listen(0, '127.0.0.1'), 'listening')
+    const endpoint = `http://127.0.0.1:${(service.address() as AddressInfo).port}`
+    const denied = { code: 'ACCESS_DENIED', retryable: false }
+    for (const key of ['old', 'new']) {
+      expect(await failureOf(fence.put(lease(1), `${endpoint}/${key}`, 'x'))).toMatchObject(denied)
+      const amazon = objectFence(s3Objects(s3(endpoint), { bucket: 'bucket' }))
+      expect(await failureOf(amazon.put(lease(1), key, 'x'))).toMatchObject(denied)
+    }
   })
 
   test('a write that is redirected, even to a page that answers 200', async () => {

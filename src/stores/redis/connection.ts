@@ -4,6 +4,7 @@ import { ServerClock } from '../shared/server-clock.ts'
 import { openWire, type RedisDriver, type Wire } from './client.ts'
 import { isReply } from './failure.ts'
 import { slotOf } from './keys.ts'
+import type { LoneRequests } from './lone.ts'
 import { evaluate, GONE, type Script } from './script.ts'
 
 /** In an id. Other data may follow. */
@@ -50,6 +51,8 @@ export interface Preamble {
 /** The script of a store, and how a connection is prepared for it. */
 export interface ScriptSetup {
   readonly script: Script
+  /** What a request that is alone may ask in place of the script. @default nothing */
+  readonly lone?: LoneRequests | undefined
   /** Looks at the server of a new connection, when its time was `now`. Rejects if it must not be used. */
   prepare(wire: Wire, now: number): Promise<Preamble>
 }
@@ -58,6 +61,7 @@ export interface ScriptSetup {
 export class ScriptConnection implements Connection {
   readonly wire: Wire
   readonly #script: Script
+  readonly #lone: LoneRequests | undefined
   readonly #preamble: Preamble
   /** The hashes of scripts that the server, or a node of the cluster, has. */
   readonly #loaded = new Set<string>()
@@ -66,18 +70,15 @@ export class ScriptConnection implements Connection {
   /** For a slot that has not answered yet: the lowest, so that its first request is refused rather than late. */
   readonly #clock = new ServerClock(RESOLUTION)
 
-  private constructor(wire: Wire, script: Script, preamble: Preamble, isCluster: boolean) {
+  private constructor(wire: Wire, { script, lone }: ScriptSetup, preamble: Preamble, isCluster: boolean) {
     this.wire = wire
     this.#script = script
+    this.#lone = lone
     this.#preamble = preamble
     this.#clocks = isCluster ? new Map() : undefined
   }
 
-  static async open(
-    driver: RedisDriver,
-    { script, prepare }: ScriptSetup,
-    closing: AbortSignal,
-  ): Promise<ScriptConnection> {
+  static async open(driver: RedisDriver, setup: ScriptSetup, closing: AbortSignal): Promise<ScriptConnection> {
     let preamble: Preamble = { keys: [], args: () => [] }
     let time = 0
     let sent = 0
@@ -87,10 +88,10 @@ export class ScriptConnection implements Connection {
       const [seconds, micros] = (await wire.call(['TIME'])) as [unknown, unknown]
       received = performance.now()
       time = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
-      preamble = await prepare(wire, time)
+      preamble = await setup.prepare(wire, time)
     }
     const wire = await openWire(driver, first, closing)
-    const connection = new ScriptConnection(wire, script, preamble, driver.isCluster)
+    const connection = new ScriptConnection(wire, setup, preamble, driver.isCluster)
     connection.#clock.learn(time, sent, received)
     return connection
   }
@@ -108,7 +109,13 @@ export class ScriptConnection implements Connection {
   }
 
   /** Carries out requests, in a cluster of one slot. Rejects if their outcome is unknown. */
-  async carryOut(requests: readonly Request[], sent: number): Promise<Reply> {
+  carryOut(requests: readonly Request[], sent: number): Promise<Reply> {
+    const [request] = requests
+    if (!this.#lone || !request || requests.length > 1) return this.#carryOutAll(requests, sent)
+    return this.#carryOutAlone(this.#lone, request, sent)
+  }
+
+  async #carryOutAll(requests: readonly Request[], sent: number): Promise<Reply> {
     try {
       return await this.#call(requests, sent, keysOf(requests, this.#script.touches))
     } catch (error) {
@@ -129,6 +136,23 @@ export class ScriptConnection implements Connection {
       refused,
       alone,
     }
+  }
+
+  async #carryOutAlone(lone: LoneRequests, request: Request, sent: number): Promise<Reply> {
+    const { key, until } = request
+    const deadline = until === undefined ? 0 : Math.floor(this.#clock.at(until))
+    const call = lone.callOf(request, deadline, sent, this.#clock.roundTrip)
+    const text = call && String(await evaluate(this.wire, this.#loaded, call.program, call.keys, call.args))
+    if (text) {
+      const end = text.indexOf('\n')
+      const now = Number(text.slice(0, end))
+      this.#clock.learn(now, sent)
+      return { now, state: '', answers: [text.slice(end + 1)], woken: '', refused: undefined }
+    }
+    const asked = call ? performance.now() : sent
+    const reply = await this.#call([request], asked, keysOf([request], this.#script.touches))
+    if (call) lone.learn(key, reply.answers[0], asked)
+    return reply
   }
 
   async #call(requests: readonly Request[], sent: number, keys: string[]): Promise<Reply> {

@@ -8,11 +8,15 @@ export const MEMORY = 86_400_000
 /** The parameters of a release: for how long an unknown claim is refused. */
 export const FORGET: string = `${LONGEST_REQUEST} 0 0 `
 
-/** A program that a server runs as one step. */
-export interface Script {
+/** Lua that a server runs as one step. */
+export interface Program {
   readonly source: string
   /** Names it once the server knows it. */
   readonly sha: string
+}
+
+/** The program for all requests of a store. */
+export interface Script extends Program {
   readonly touches: Touches
 }
 
@@ -47,14 +51,18 @@ export interface Parts {
  */
 export function scriptOf({ verbs, touches, first = 3, head = 'now', fastPath = '', last = '' }: Parts): Script {
   const source = `${clock}${fastPath}${common}${verbs}${carryOut(first, head, last)}`
-  return { source, sha: createHash('sha1').update(source).digest('hex'), touches }
+  return { ...programOf(source), touches }
+}
+
+export function programOf(source: string): Program {
+  return { source, sha: createHash('sha1').update(source).digest('hex') }
 }
 
 /** Calls a script, by its hash if it is in `loaded`. To a server without that script, the source is sent. */
 export async function evaluate(
   wire: Wire,
   loaded: Set<string>,
-  { source, sha }: Pick<Script, 'source' | 'sha'>,
+  { source, sha }: Program,
   keys: readonly string[],
   args: readonly string[],
 ): Promise<unknown> {

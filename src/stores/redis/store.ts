@@ -22,6 +22,7 @@ import type { Preamble } from './connection.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { inspection } from './inspection.ts'
 import { Keys } from './keys.ts'
+import { LoneRequests } from './lone.ts'
 import { notificationsOf } from './notifications.ts'
 import { detailsOf, holderOf, slotsOf } from './record.ts'
 import { type Read, Requests } from './requests.ts'
@@ -68,6 +69,7 @@ export class RedisStore implements Store {
     }
     this.#requests = new Requests(driver, {
       script,
+      lone: isCluster ? undefined : new LoneRequests(this.#keys.counter),
       prepare: async () => preamble,
       notified: message => this.#notifications.notify(message),
       replaced: () => this.#notifications.move(),

@@ -1,4 +1,3 @@
-import { fastPath } from './fast-path.ts'
 import { CLAIMS, rules } from './rules.ts'
 import { GONE, type Script, scriptOf } from './script.ts'
 import { state } from './state.ts'
@@ -15,7 +14,6 @@ export const script: Script = scriptOf({
     keep: CLAIMS,
   },
   first: 4,
-  fastPath,
   // It comes after the grants. As the first write of a call, a server that is out of memory would refuse it.
   last: `if isHigher then redis.pcall('SET', KEYS[#KEYS], format('%.0f', highest)) end
 for key in pairs(freed) do seconds[key] = true end

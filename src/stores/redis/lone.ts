@@ -1,0 +1,103 @@
+import { GONE, type Program, programOf } from './script.ts'
+
+const clock = `local call, match, sub, format = redis.call, string.match, string.sub, string.format
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+`
+
+/**
+ * One acquire of a free name, by a claim of one unit. It answers nothing if it cannot decide, and has written nothing then:
+ * the name has a value of any type, the claim has a tombstone, the counter is missing or used up, or the request is late.
+ * `SET` is the first write, which is the one that a server refuses when it is out of memory.
+ */
+export const acquireAlone: Program = programOf(`${clock}local found = call('MGET', KEYS[1], KEYS[2], KEYS[3])
+local highest = tonumber(found[3] or '')
+if found[1] or found[2] or not highest or highest >= 9007199254740991 or now > tonumber(ARGV[1]) then return '' end
+local ttl, life, rest = match(ARGV[2], '^(%d+) (%d+) %d+ (.*)$')
+local token, ends, share, answer = format('%.0f', math.max(time[1] * 1000000 + time[2], highest + 1)), now + ttl, '', ''
+if sub(rest, 1, 1) ~= '[' then
+  local limit, details = match(rest, '^(%d+) 1 (.*)$')
+  if not limit then return '' end
+  share, rest, answer = '/' .. limit .. '/1', details, format(' 0 %.0f', ends)
+end
+local value = format('1 %013.0f held 0 %s %s%s %s %s', ends, token, ttl, share, ARGV[3], rest)
+if not (redis.pcall('SET', KEYS[1], value, 'NX', 'PX', life) or {}).ok then return '' end
+call('SET', KEYS[3], token)
+return now .. '\\n+' .. token .. answer
+`)
+
+/**
+ * One release of a lease that its claim holds alone, without waiters. It answers nothing if it cannot decide, also if the
+ * token is above the counter: then the name must be remembered.
+ */
+export const releaseAlone: Program = programOf(`${clock}local found = call('MGET', KEYS[1], KEYS[2])
+local value, highest = found[1] or '', tonumber(found[2] or '')
+local ends, token, most, start = match(value, '^1 (%d+) held 0 (%d+) (%d+)[^ ]* ()')
+local left = (ends or 0) - now
+if not highest or left <= 0 or left > tonumber(most) or tonumber(token) > highest then return '' end
+if sub(value, start, start + #ARGV[1]) ~= ARGV[1] .. ' ' then return '' end
+call('PEXPIRE', KEYS[1], 0)
+return now .. '\\n1'
+`)
+
+/** Milliseconds for which a name counts as busy after it was. */
+const LATELY = 10_000
+
+/** The most names that are remembered as busy. */
+const MOST = 256
+
+/** Milliseconds. Over a longer round trip, to ask twice costs more than the small program saves. */
+const LONGEST_TRIP = 2
+
+/** What it needs of a `Request`. */
+interface LoneRequest {
+  readonly verb: string
+  readonly key: string
+  readonly id: string
+  readonly parameters: string
+}
+
+/** A call of a program. */
+export interface Call {
+  readonly program: Program
+  readonly keys: readonly string[]
+  readonly args: readonly string[]
+}
+
+/**
+ * Requests that are alone in their round trip. They go through a small program with only the keys that they need. What it
+ * cannot decide, the script of the store does, with the same deadline. The script is asked at once about a name that was
+ * busy lately. That is only a hint: both decide alike.
+ */
+export class LoneRequests {
+  readonly #counter: string
+  /** By key: when it was busy. */
+  readonly #busy = new Map<string, number>()
+
+  /** `counter`: the key of the highest token. */
+  constructor(counter: string) {
+    this.#counter = counter
+  }
+
+  /** `undefined`: ask the script. */
+  callOf(
+    { verb, key, id, parameters }: LoneRequest,
+    deadline: number,
+    sent: number,
+    roundTrip: number,
+  ): Call | undefined {
+    if (roundTrip > LONGEST_TRIP) return undefined
+    const busy = this.#busy.get(key)
+    if (busy !== undefined && sent < busy + LATELY) return undefined
+    if (verb === 'release') return { program: releaseAlone, keys: [key, this.#counter], args: [id] }
+    if (verb !== 'acquire') return undefined
+    return { program: acquireAlone, keys: [key, key + GONE + id, this.#counter], args: [`${deadline}`, parameters, id] }
+  }
+
+  /** The script answered what the program could not decide: the name is held (`-…`), or was released with waiters (`1`). */
+  learn(key: string, answer: unknown, sent: number): void {
+    if (!/^[-1]/.test(String(answer))) return
+    if (this.#busy.size >= MOST) this.#busy.clear()
+    this.#busy.set(key, sent)
+  }
+}

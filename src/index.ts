@@ -8,7 +8,7 @@ export {
 } from './contract/errors.ts'
 export { subscribe } from './contract/events.ts'
 export type { Lease, LeaseEnd, Permit } from './contract/lease.ts'
-export type { LeaseEvents, LossReason, SharedKind } from './contract/lease-events.ts'
+export type { LeaseEvents, LossReason, SharedKind, TermOutcome } from './contract/lease-events.ts'
 export type { NameState } from './contract/record.ts'
 export type { LeaseRecord, NodeRecord } from './contract/store.ts'
 export type { WarningCode } from './contract/warning-code.ts'
@@ -23,11 +23,14 @@ export type {
   PingOptions,
   TryOptions,
 } from './core/options.ts'
+export type { Tried, Work } from './core/work.ts'
 export { createLocks, type Locks } from './create-locks.ts'
 export { type MigrateOptions, migrate } from './migrate.ts'
+export type { RunOptions } from './recipes/campaign.ts'
 export type { Election, ElectionHealth, ElectionOptions } from './recipes/election.ts'
 export type { LeadOptions } from './recipes/lead.ts'
 export type { ObserveOptions } from './recipes/observe.ts'
 export type { Acquirable } from './recipes/sharing/acquirable.ts'
 export type { LeaseSet } from './recipes/sharing/lease-set.ts'
 export type { PermitOptions, ReadWrite, SemaphoreOptions } from './recipes/sharing/sharing.ts'
+export type { SafeError } from './recipes/streak.ts'

@@ -15,9 +15,29 @@ const manifest = JSON.parse(read('package.json'))
 /** Folders of src/stores that several engines share. */
 const SHARED_FOLDERS = ['shared', 'quorum']
 
+/** Type parameters that are called as a type of ours. */
+const TYPE_PARAMETERS = ['Client', 'Connection', 'Key', 'Name', 'Request', 'Result']
+
+let reported: string | undefined
+const surface = (): string => (reported ??= publicApi(ROOT, ENTRIES))
+
 // To accept a change: npm test -- test/tidy.test.ts --update
 test('the public API is the one in test/public-api.txt', async () => {
-  await expect(publicApi(ROOT, ENTRIES)).toMatchFileSnapshot('public-api.txt')
+  await expect(surface()).toMatchFileSnapshot('public-api.txt')
+})
+
+test('every type of ours that a public signature names can be imported', () => {
+  const api = surface()
+  const ours = new Set(
+    files('src/**/*.ts').flatMap(path =>
+      Array.from(read(path).matchAll(/^export (?:declare )?(?:interface|type|class) (\w+)/gm), ([, name]) => name),
+    ),
+  )
+  const exported = new Set(Array.from(api.matchAll(/^ {2}(?:interface |type |class )?(\w+)/gm), ([, name]) => name))
+  const named = new Set(Array.from(api.matchAll(/(?<![\w."'])[A-Z]\w+/g), ([name]) => name))
+  expect([...named].filter(name => ours.has(name) && !exported.has(name) && !TYPE_PARAMETERS.includes(name))).toEqual(
+    [],
+  )
 })
 
 describe.each(ENGINES)('the store $name', ({ name, clients }) => {

@@ -18,27 +18,27 @@ export interface CampaignOptions extends LeaseOptions {
    */
   readonly pause?: number | undefined
   /** Milliseconds up to which `pause` doubles. A longer term or wait resets it. @default 30,000, or `pause` if longer */
-  readonly longestPause?: number | undefined
+  readonly maxPause?: number | undefined
 }
 
 /** A candidate waits for as long as another leads. */
 const UNLIMITED = { wait: Number.POSITIVE_INFINITY, maxWaiters: Number.POSITIVE_INFINITY }
 
-const campaignKeys: readonly string[] = [...leaseKeys, 'pause', 'longestPause']
+const campaignKeys: readonly string[] = [...leaseKeys, 'pause', 'maxPause']
 
 /** Throws `INVALID_ARGUMENT`. The options of the lease are checked when it is acquired. */
 export function checkCampaign(verb: string, name: string, options: CampaignOptions, more: readonly string[]): void {
   checkName(name)
   checkKeys(options, new Set([...campaignKeys, ...more]), verb)
-  const { pause, longestPause } = pausesOf(options)
+  const { pause, maxPause } = pausesOf(options)
   checkDuration(pause, 'pause')
-  checkDuration(longestPause, 'longestPause')
-  if (longestPause < pause)
-    throw invalid(`longestPause (${longestPause} ms) is shorter than pause (${pause} ms): make it at least as long`)
+  checkDuration(maxPause, 'maxPause')
+  if (maxPause < pause)
+    throw invalid(`maxPause (${maxPause} ms) is shorter than pause (${pause} ms): make it at least as long`)
 }
 
-function pausesOf({ pause = 1_000, longestPause }: CampaignOptions): { pause: number; longestPause: number } {
-  return { pause, longestPause: longestPause ?? Math.max(pause, 30_000) }
+function pausesOf({ pause = 1_000, maxPause }: CampaignOptions): { pause: number; maxPause: number } {
+  return { pause, maxPause: maxPause ?? Math.max(pause, 30_000) }
 }
 
 /** How a candidate runs. */
@@ -80,7 +80,7 @@ export class Campaign {
   readonly #name: string
   readonly #options: LeaseOptions
   readonly #pause: number
-  readonly #longestPause: number
+  readonly #maxPause: number
   readonly #stop: AbortSignal
   readonly #run: RunOptions
   /** Failures of the work. */
@@ -94,13 +94,13 @@ export class Campaign {
 
   /** `stop` ends the campaign, and the term in progress; not the signal of `run`. */
   constructor(host: Host, name: string, options: CampaignOptions, stop: AbortSignal, run: RunOptions = {}) {
-    const { pause: _, longestPause: __, ...lease } = options
-    const { pause, longestPause } = pausesOf(options)
+    const { pause: _, maxPause: __, ...lease } = options
+    const { pause, maxPause } = pausesOf(options)
     this.#host = host
     this.#name = name
     this.#options = lease
     this.#pause = pause
-    this.#longestPause = longestPause
+    this.#maxPause = maxPause
     this.#stop = stop
     this.#run = run
   }
@@ -169,10 +169,10 @@ export class Campaign {
     this.#store.end()
   }
 
-  /** A term that has led or waited for `longestPause` ends the streak of failures before it. */
+  /** A term that has led or waited for `maxPause` ends the streak of failures before it. */
   #endOldStreak(): void {
     const since = this.#answeredAt ?? Number.POSITIVE_INFINITY
-    if (this.#host.clock.now() - since >= this.#longestPause) this.#work.end()
+    if (this.#host.clock.now() - since >= this.#maxPause) this.#work.end()
   }
 
   #onEnd({ outcome, lease, error }: EndedTerm): void {
@@ -194,7 +194,7 @@ export class Campaign {
     if (isOfWork ? this.#stop.aborted : !(LeaseError.is(error) && error.retryable)) throw error
     if (isOfWork) this.#report(error, failures)
     if (isOfWork && failures >= (this.#run.maxFailures ?? Number.POSITIVE_INFINITY)) throw error
-    const pause = backoff(failures, this.#host.random, [this.#pause, this.#longestPause])
+    const pause = backoff(failures, this.#host.random, [this.#pause, this.#maxPause])
     const delay = Math.max(pause, (LeaseError.is(error) && error.retryAfter) || 0)
     this.#delay = delay
     events.leadership_delayed.publish({ name, error, failures, delay })

@@ -66,7 +66,7 @@ test('work that throws is restarted after a pause that doubles, others may lead 
   const stop = subscribe('leadership_delayed', event => events.push(event))
   const starts: number[] = []
   const error = new Error('no database')
-  void locks.election('a', { pause: 1_000, longestPause: 10_000 }).run(async () => {
+  void locks.election('a', { pause: 1_000, maxPause: 10_000 }).run(async () => {
     starts.push(clock.now())
     if (starts.length === 4) await new Promise<void>(resolve => clock.after(20_000, resolve)) // it ran well for a time
     throw error

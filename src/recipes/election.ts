@@ -23,7 +23,7 @@ export interface ElectionOptions extends CampaignOptions {
 export interface ElectionHealth {
   /**
    * For readiness and alerts. False while the work fails: from a failure until a term ends without one, or has led or waited
-   * for `longestPause`. Also false from when the store did not answer for longer than a ttl, until it answers, and while
+   * for `maxPause`. Also false from when the store did not answer for longer than a ttl, until it answers, and while
    * `stuck`.
    */
   readonly ok: boolean

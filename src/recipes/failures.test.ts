@@ -127,10 +127,10 @@ test('health is not ok while the work fails, and says why without the text of th
   }
 })
 
-test('health is ok again once a term returns, or has led or waited for longestPause', async () => {
+test('health is ok again once a term returns, or has led or waited for maxPause', async () => {
   for (const end of ['returns', 'leads', 'waits']) {
     const { locks, other, clock } = stage()
-    const election = locks.election('a', { pause: 1_000, longestPause: 5_000 })
+    const election = locks.election('a', { pause: 1_000, maxPause: 5_000 })
     let hasFailed = false
     void election.run(async lease => {
       if (!hasFailed) {

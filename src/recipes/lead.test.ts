@@ -162,7 +162,7 @@ test('a failing store is retried after pauses that double, up to a limit, and th
     delays.push(delay)
   })
   store.ruleAll(refused)
-  const loop = follow(locks.lead('a', { pause: 1_000, longestPause: 4_000 })[Symbol.asyncIterator]().next())
+  const loop = follow(locks.lead('a', { pause: 1_000, maxPause: 4_000 })[Symbol.asyncIterator]().next())
   await clock.advance(30_000)
   expect(delays.slice(0, 5)).toEqual([750, 1_500, 3_000, 3_000, 3_000])
   store.restore('acquire', 'renew', 'release', 'watch', 'break')
@@ -199,7 +199,7 @@ test('failures before a long wait, or a long term, do not count', async () => {
 test('close ends a pause', async () => {
   const { locks, clock, store } = stage({ ttl: 1_000 })
   store.ruleAll(refused)
-  const loop = follow(locks.lead('a', { pause: 100_000, longestPause: 100_000 })[Symbol.asyncIterator]().next())
+  const loop = follow(locks.lead('a', { pause: 100_000, maxPause: 100_000 })[Symbol.asyncIterator]().next())
   await clock.advance(10_000)
   void locks.close()
   await clock.advance(0)
@@ -212,7 +212,7 @@ test('invalid arguments are refused at once, or at the first term', async () => 
   expect(() => locks.lead('')).toThrow(code)
   expect(() => locks.lead('a', { wait: 5 } as never)).toThrow(/lead has no option "wait"/)
   expect(() => locks.lead('a', { pause: 0 })).toThrow(code)
-  expect(() => locks.lead('a', { pause: 100, longestPause: 50 })).toThrow(/longestPause/)
+  expect(() => locks.lead('a', { pause: 100, maxPause: 50 })).toThrow(/maxPause/)
   expect(() => locks.lead('a', { signal: 'no' as never })).toThrow(code)
   await expect(locks.lead('a', { ttl: 1 })[Symbol.asyncIterator]().next()).rejects.toMatchObject({
     code: 'INVALID_ARGUMENT',

@@ -168,7 +168,7 @@ export const ELECT: CommandHelp = {
       default: '1s',
     },
     {
-      flags: '--longest-pause DURATION',
+      flags: '--max-pause DURATION',
       text: 'Longest pause; a longer run or wait resets it',
       values: 'at least --pause',
       default: '30s',

@@ -17,7 +17,7 @@ export async function elect(args: readonly string[]): Promise<number> {
   const output = new Output(options)
   const url = storeUrl(options.store, output)
   const signals = new Signals('while the command did not run')
-  const { name, ttl, note, owner, pause, longestPause } = options
+  const { name, ttl, note, owner, pause, maxPause } = options
   // Before the locks, because metrics count from their creation.
   const metrics = options.metrics && new (await import('./metrics.ts')).CommandMetrics(name, options.metrics, output)
   // A candidate waits for a store that is down, as for the leader.
@@ -45,7 +45,7 @@ export async function elect(args: readonly string[]): Promise<number> {
     subscribe('leadership_delayed', event =>
       reportDelay(output, name, messageOf(event.error), event.delay, event.failures),
     )
-    const election = locks.election(name, { ttl, note, owner, pause, longestPause })
+    const election = locks.election(name, { ttl, note, owner, pause, maxPause })
     const campaign = async (): Promise<number> => {
       await election.run({ signal: AbortSignal.any([signals.stop, done.signal]) }, lead)
       return signals.stop.aborted ? output.fail(signals.stop.reason) : exit

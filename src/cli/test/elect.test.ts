@@ -35,7 +35,7 @@ test('one instance runs; after SIGTERM it ends before the next leads with a high
 
 test('a command that fails is started again after a pause that doubles, by another candidate if one waits', async () => {
   const script = 'echo up; exit 3'
-  const alone = start(['elect', 'service', '--pause', '50ms', '--longest-pause', '10s', '--', 'sh', '-c', script])
+  const alone = start(['elect', 'service', '--pause', '50ms', '--max-pause', '10s', '--', 'sh', '-c', script])
   await alone.prints(/(up\n){5}/)
   await alone.reports(/the command ended with 3; the next campaign for service is in (\d+) ms/)
   const delays = [...alone.err.matchAll(/campaign for service is in (\d+) ms/g)].map(([, delay]) => Number(delay))
@@ -95,7 +95,7 @@ test('a candidate that is stopped while it waits, or between two starts, leaves 
   expect(await two.ended).toMatchObject({ code: 143, out: '' })
   one.kill('SIGTERM')
   await one.ended
-  const failing = start(['elect', 'service', '--pause', '1m', '--longest-pause', '1m', '--', 'false'])
+  const failing = start(['elect', 'service', '--pause', '1m', '--max-pause', '1m', '--', 'false'])
   await failing.reports('the next campaign for service')
   failing.kill('SIGTERM')
   expect(await failing.ended).toMatchObject({ code: 143 })

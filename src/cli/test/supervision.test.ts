@@ -138,8 +138,8 @@ describe('the command is dead before another process acquires the name', () => {
       release()
     }
     // Where the whole machine stands still for a while, only a fence helps.
-    const longestPause = pauses.max / 1e6
-    expect((beats('first').at(-1) as number) - cut, 'it ended within the ttl').toBeLessThan(1_000 + longestPause)
+    const maxPause = pauses.max / 1e6
+    expect((beats('first').at(-1) as number) - cut, 'it ended within the ttl').toBeLessThan(1_000 + maxPause)
     expect(await first.ended).toMatchObject({
       code: 76,
       err: expect.stringMatching(/was not renewed and ends in .*: the command is ended/),

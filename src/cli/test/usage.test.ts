@@ -86,8 +86,8 @@ test.each([
   [['elect', 'job', '--wait', '5s', '--', 'true'], 'holdfast elect has no option --wait'],
   [['elect', 'job', '--pause', '1ms', '--', 'true'], '--pause 1ms would start a broken command in a busy loop'],
   [
-    ['elect', 'job', '--longest-pause', '1ms', '--', 'true'],
-    '--longest-pause 1ms is shorter than --pause: expected at least 1000ms',
+    ['elect', 'job', '--max-pause', '1ms', '--', 'true'],
+    '--max-pause 1ms is shorter than --pause: expected at least 1000ms',
   ],
   [['run', 'job', '--on-lost', 'pray', '--', 'true'], '--on-lost pray is unknown: expected kill, term or ignore'],
   [['run', 'job', '-E', '256', '--', 'true'], '-E 256 is not an exit code: expected a number from 0 to 255'],

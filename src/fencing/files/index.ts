@@ -1,3 +1,4 @@
+export type { SharedFolder } from '../../stores/sqlite/path.ts'
 export type { FenceCallOptions, KeptMarks, MarkRecord } from '../fence.ts'
 export type { Holder, Mark, Marks } from '../mark.ts'
 export { fileMarks } from './file-marks.ts'

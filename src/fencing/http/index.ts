@@ -1,3 +1,4 @@
+export type { AnswerBody } from '../answer.ts'
 export type { FenceCallOptions, FenceOptions } from '../fence.ts'
 export type { Holder, Mark, Marks, Shown } from '../mark.ts'
 export { type Checked, type CheckOptions, checkFence, fenceOf } from './check.ts'

@@ -9,18 +9,18 @@ export interface MemoryMarksOptions {
    * the fence, clients choose the names, so the number needs a limit. No mark is evicted: further ones are refused.
    * @default 100,000
    */
-  readonly limit?: number | undefined
+  readonly maxMarks?: number | undefined
 }
 
 /**
  * Marks in the memory of this process. For tests, and for a single service whose data is in memory too. After a restart
- * an older holder can write again. `raise` rejects `STORE_UNAVAILABLE` if it needs more than `limit` marks.
+ * an older holder can write again. `raise` rejects `STORE_UNAVAILABLE` if it needs more than `maxMarks` marks.
  * @throws LeaseError INVALID_ARGUMENT
  */
 export function memoryMarks(options: MemoryMarksOptions = {}): Marks {
-  checkKeys(options, new Set(['limit']), 'memoryMarks')
-  const { limit = 100_000 } = options
-  if (!(limit >= 1)) throw invalid(`the limit of marks must be a number, 1 or more, not ${show(limit)}`)
+  checkKeys(options, new Set(['maxMarks']), 'memoryMarks')
+  const { maxMarks = 100_000 } = options
+  if (!(maxMarks >= 1)) throw invalid(`maxMarks must be a number, 1 or more, not ${show(maxMarks)}`)
   const resources = new Map<string, Map<string, Mark>>()
   let count = 0
   return {
@@ -30,7 +30,7 @@ export function memoryMarks(options: MemoryMarksOptions = {}): Marks {
       const judged = judge(marks, shown)
       if ('highest' in judged) throw staleToken(resource, shown, judged.highest)
       const added = [...judged.raised.keys()].filter(key => !marks.has(key)).length
-      if (added > 0 && count + added > limit) throw full(limit)
+      if (added > 0 && count + added > maxMarks) throw full(maxMarks)
       count += added
       resources.set(resource, marks)
       for (const [key, mark] of judged.raised) marks.set(key, mark)
@@ -39,7 +39,7 @@ export function memoryMarks(options: MemoryMarksOptions = {}): Marks {
 }
 
 function full(limit: number): LeaseError {
-  const cure = 'set the option resource of the fence, or raise the limit'
+  const cure = 'set the option resource of the fence, or raise maxMarks'
   return new LeaseError('STORE_UNAVAILABLE', `memoryMarks has reached its limit of ${limit} marks: ${cure}`, {
     retryable: false,
   })

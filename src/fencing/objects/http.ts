@@ -27,7 +27,7 @@ export interface HttpObjectsOptions {
   /** The time limit of one request, in milliseconds. @default 30_000 */
   readonly timeout?: number | undefined
   /** The largest answer that is read, in bytes. The fence keeps an object in memory. @default 64 MB */
-  readonly limit?: number | undefined
+  readonly maxBytes?: number | undefined
 }
 
 // Compression changes an ETag, and a cache may be stale.
@@ -41,10 +41,10 @@ const CURRENT = { 'accept-encoding': 'identity', 'cache-control': 'no-cache' }
  * @throws LeaseError INVALID_ARGUMENT
  */
 export function httpObjects(options: HttpObjectsOptions = {}): Objects {
-  checkKeys(options, new Set(['send', 'headers', 'timeout', 'limit']), 'httpObjects')
-  const { send = fetch, headers: always = {}, timeout = 30_000, limit = 64_000_000 } = options
+  checkKeys(options, new Set(['send', 'headers', 'timeout', 'maxBytes']), 'httpObjects')
+  const { send = fetch, headers: always = {}, timeout = 30_000, maxBytes = 64_000_000 } = options
   checkDuration(timeout, 'timeout')
-  if (!(limit >= 1)) throw invalid(`limit must be a number of bytes, 1 or more, not ${show(limit)}`)
+  if (!(maxBytes >= 1)) throw invalid(`maxBytes must be a number of bytes, 1 or more, not ${show(maxBytes)}`)
   checkHeaders(always)
 
   async function ask(
@@ -67,7 +67,7 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
         redirect: 'manual',
         signal,
       })
-      const body = await bytesOf(response, limit)
+      const body = await bytesOf(response, maxBytes)
       return { status: response.status, tag: response.headers.get('etag'), body }
     } catch (error) {
       caller?.throwIfAborted()

@@ -2,6 +2,8 @@ import { checkKeys, invalid } from '../../contract/check.ts'
 import type { Lease } from '../../contract/lease.ts'
 import { type TickLocks, Ticks } from '../ticks.ts'
 
+export type { TickLocks } from '../ticks.ts'
+
 export interface CoordinatorOptions {
   /**
    * May a tick begin while the run before goes on, here or on another replica? Then runs have no lease, and `leaseOf`

@@ -12,7 +12,7 @@ test('replicas whose work fails are seen in health, metrics and warnings; an out
   const metrics = leaseMetrics({ labels: ({ owner }) => ({ owner }) })
   let fails = true
   const elections = [one, two].map(locks => {
-    const election = locks.election('scheduler', { pause: 20, longestPause: 200 })
+    const election = locks.election('scheduler', { pause: 20, maxPause: 200 })
     void election.run(async ({ signal }) => {
       if (fails) throw new Error('connect postgres://app:secret@db')
       await new Promise<void>(resolve => signal.addEventListener('abort', () => resolve()))

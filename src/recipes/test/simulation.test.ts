@@ -47,7 +47,7 @@ test('whatever happens to candidates, their bodies do not overlap, one leads at 
       const candidates = [0, 1, 2].map((): Candidate => {
         const locks = new StoreLocks(store, { ttl: TTL }, { clock, random })
         const stop = new AbortController()
-        const election = locks.election('a', { pause: 100, longestPause: 1_000 })
+        const election = locks.election('a', { pause: 100, maxPause: 1_000 })
         const candidate: Candidate = {
           election,
           stop,

@@ -177,7 +177,7 @@ test('a refusal with a huge token, a huge body or control characters costs nothi
 })
 
 test('L21: memoryMarks refuses resources beyond its limit, and forgets none', async () => {
-  const limited = memoryMarks({ limit: 2 })
+  const limited = memoryMarks({ maxMarks: 2 })
   const mark = (token: bigint): Mark => ({ epoch: 0, token })
   await limited.raise('a', mark(7n))
   await limited.raise('b', mark(1n))
@@ -185,5 +185,5 @@ test('L21: memoryMarks refuses resources beyond its limit, and forgets none', as
   await expect(limited.raise('b', { ...mark(2n), limit: 3, slots: [0] })).rejects.toMatchObject({ retryable: false })
   await limited.raise('b', mark(2n))
   await expect(limited.raise('a', mark(6n))).rejects.toMatchObject({ code: 'STALE_TOKEN' })
-  expect(() => memoryMarks({ limit: 0 })).toThrow('the limit of marks must be a number, 1 or more, not 0')
+  expect(() => memoryMarks({ maxMarks: 0 })).toThrow('maxMarks must be a number, 1 or more, not 0')
 })

@@ -286,7 +286,7 @@ describe('is reported at once', () => {
     onTestFinished(() => void endless.close())
     await once(endless.listen(0, '127.0.0.1'), 'listening')
     const { port } = endless.address() as AddressInfo
-    const error = await failureOf(httpObjects({ limit: 100_000 }).read(`http://127.0.0.1:${port}/`))
+    const error = await failureOf(httpObjects({ maxBytes: 100_000 }).read(`http://127.0.0.1:${port}/`))
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
     expect(error.message).toContain('longer than 100000 bytes')
     expect(sent).toBeLessThan(50_000_000)

@@ -199,8 +199,9 @@ export class Campaign {
     this.#delay = delay
     events.leadership_delayed.publish({ name, error, failures, delay })
     // Once per streak, not per process: a warning of last week does not say that the work fails again today.
-    const what = `the work of the leader of ${JSON.stringify(name)} failed and is tried again in ${Math.round(delay)} ms`
-    if (isOfWork && failures === 1) warnAgain('HOLDFAST_TERM_FAILED', what, error)
+    const next = `the next try is in ${Math.round(delay)} ms, and only onError gets further failures in a row`
+    if (isOfWork && failures === 1)
+      warnAgain('HOLDFAST_TERM_FAILED', `the work of the leader of ${JSON.stringify(name)} failed; ${next}`, error)
   }
 
   /** An error of the user's function must not end the election. */

@@ -162,10 +162,11 @@ export class StoreElection implements Election {
 
   health(): ElectionHealth {
     const { failures = 0, lastError } = this.#campaign ?? {}
-    const calm = { ok: !lastError, stuck: false, endingFor: 0, failures, lastError }
-    if (!this.#term) return { ...calm, state: this.#isRunning ? 'waiting' : 'idle' }
+    const before = { ok: !lastError, stuck: false }
+    const errors = { endingFor: 0, failures, lastError }
+    if (!this.#term) return { ...before, state: this.#isRunning ? 'waiting' : 'idle', ...errors }
     const { signal } = this.#term.lease
-    if (!signal.aborted) return { ...calm, state: 'leading' } // reading `aborted` may detect a loss
+    if (!signal.aborted) return { ...before, state: 'leading', ...errors } // reading `aborted` may detect a loss
     const now = this.#host.clock.now()
     const endingFor = now - (this.#term.endedAt ?? now)
     const stuck = endingFor > this.#grace

@@ -36,7 +36,7 @@ test('the first failure of each streak is a warning with the error and its stack
   await clock.advance(10_000)
   const warning = [
     'HOLDFAST_TERM_FAILED',
-    'the work of the leader of "a" failed and is tried again in 750 ms: no database',
+    'the work of the leader of "a" failed; the next try is in 750 ms, and only onError gets further failures in a row: no database',
     error.stack,
   ]
   expect(warnings).toEqual([warning])

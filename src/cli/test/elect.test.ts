@@ -49,6 +49,13 @@ test('a command that fails is started again after a pause that doubles, by anoth
   expect(await alone.ended).toMatchObject({ code: 130 })
 })
 
+test('of failures in a row the first is printed, also with --quiet', async () => {
+  const running = start(['elect', 'service', '--pause', '20ms', '-q', '--', 'sh', '-c', 'echo up; exit 3'])
+  await running.prints(/(up\n){4}/)
+  running.kill('SIGTERM')
+  expect((await running.ended).err.match(/the command ended with 3; the next campaign for service/g)).toHaveLength(1)
+})
+
 test('a command that ends with 0 is started again any number of times, without a warning', async () => {
   const running = start(['elect', 'service', '--pause', '10ms', '-q', '--', 'echo', 'up'])
   await running.prints(/(up\n){15}/)

@@ -3,12 +3,13 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type EtcdServer, startEtcd } from '../../lab/servers/etcd.ts'
 import { type MariaDbServer, startMariaDb } from '../../lab/servers/mariadb.ts'
 import { reservePort } from '../../lab/servers/port.ts'
 import { type PostgresServer, startPostgres } from '../../lab/servers/postgres.ts'
 import { startProxy } from '../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
-import { startZooKeeper } from '../../lab/servers/zookeeper.ts'
+import { startZooKeeper, type ZooKeeperServer } from '../../lab/servers/zookeeper.ts'
 import { connect, subscribe } from '../../src/index.ts'
 import { failureOf } from '../support.ts'
 
@@ -20,16 +21,22 @@ const SECRET = 's3cret'
 let redis: RedisServer
 let postgres: PostgresServer
 let mysql: MariaDbServer
+let etcd: EtcdServer
+let keeper: ZooKeeperServer
+
+const zookeeper = (): string => `zookeeper://127.0.0.1:${keeper.port}`
 
 beforeAll(async () => {
-  ;[redis, postgres, mysql] = await Promise.all([
+  ;[redis, postgres, mysql, etcd, keeper] = await Promise.all([
     startRedis({ users: [`app on >${SECRET} ~other:* &* +@all`] }),
     startPostgres({ password: SECRET }),
     startMariaDb({ password: SECRET }),
+    startEtcd(),
+    startZooKeeper(),
   ])
   await postgres.query(`create role app login password '${SECRET}'`)
 })
-afterAll(() => Promise.all([redis, postgres, mysql].map(server => server?.stop())))
+afterAll(() => Promise.all([redis, postgres, mysql, etcd, keeper].map(server => server?.stop())))
 
 /** What each store refuses for good. */
 const refusals: [what: string, url: () => string, code: string, message: RegExp][] = [
@@ -42,6 +49,8 @@ const refusals: [what: string, url: () => string, code: string, message: RegExp]
   ['a wrong password of MySQL', () => mysql.url('app', 'wrong'), 'ACCESS_DENIED', /user name or password/],
   ['TLS to MySQL without it', () => `${mysql.url()}?tls=true`, 'INVALID_ARGUMENT', /TLS/],
   ['MySQL without tables', () => mysql.url(), 'NOT_MIGRATED', /holdfast migrate/],
+  ['TLS to etcd without it', () => `etcds://127.0.0.1:${etcd.port}`, 'INVALID_ARGUMENT', /does not speak TLS/],
+  ['TLS to ZooKeeper without it', () => `${zookeeper()}?tls=true`, 'INVALID_ARGUMENT', /does not speak TLS/],
   ['a missing database of MySQL', () => `${mysql.url()}x`, 'INVALID_ARGUMENT', /database does not exist/],
 ]
 
@@ -197,7 +206,6 @@ test('a process whose connect was rejected has nothing open, and ends by itself'
   const silent = createServer(() => {}).listen(0, '127.0.0.1')
   await new Promise(resolve => silent.once('listening', resolve))
   const { port } = silent.address() as { port: number }
-  await using zookeeper = await startZooKeeper()
   const free = await reservePort()
   const urls = [port, free.number].flatMap(number => [
     `redis://127.0.0.1:${number}`,
@@ -211,7 +219,7 @@ test('a process whose connect was rejected has nothing open, and ends by itself'
     `zookeeper://127.0.0.1:${number}`,
     `zookeeper://127.0.0.1:${number}?tls=true`,
   ])
-  urls.push(...refusals.map(([, url]) => url()), `zookeeper://127.0.0.1:${zookeeper.port}?tls=true`)
+  urls.push(...refusals.map(([, url]) => url()))
   const script = `
     import { connect } from ${JSON.stringify(join(import.meta.dirname, '../../src/index.ts'))}
     for (const url of ${JSON.stringify(urls)}) {

@@ -25,22 +25,24 @@ export class Retention {
   readonly #output: Output
   readonly #longest: number
 
-  /** Throws `Usage` if the store cannot keep the marker for so long. */
   constructor(locks: Locks, options: RunOptions, output: Output) {
     this.#locks = locks
     this.#options = options
     this.#output = output
-    const { kind, guarantees } = locks.store
+    this.#longest = locks.store.guarantees.longestUnattended ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Throws `Usage` if the store cannot keep the marker for so long. Asks nothing. */
+  static check({ store }: Locks, { name, skipIfRanSince: since }: RunOptions): void {
+    const { kind, guarantees } = store
     const { longestUnattended: longest = Number.POSITIVE_INFINITY } = guarantees
-    const { skipIfRanSince: since } = options
-    this.#longest = longest
     if (since === undefined) return
     if (since > longest) {
       const limit = `${kind} keeps a lease without its process for at most ${formatDuration(longest)}`
       throw new Usage(`--skip-if-ran-since is too long for this store: ${limit}`)
     }
     const longestName = LONGEST_NAME - Buffer.byteLength(markerOf(''))
-    if (Buffer.byteLength(options.name) > longestName)
+    if (Buffer.byteLength(name) > longestName)
       throw new Usage(
         `NAME is too long for --skip-if-ran-since, which uses ${markerOf('NAME')}: expected at most ${longestName} bytes`,
       )

@@ -1,4 +1,4 @@
-import { type Acquirable, type Lease, LeaseError, type Locks, type Permit } from '../../index.ts'
+import { type Acquirable, connect, type Lease, LeaseError, type Locks, type Permit } from '../../index.ts'
 import { closeLocks } from '../close-locks.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
@@ -27,6 +27,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const metrics =
     options.metrics && new (await import('./metrics.ts')).CommandMetrics(options.name, options.metrics, output)
   reportLease([options.name, ...options.also], output)
+  const unasked = await connect(url, { ttl: options.ttl, lazy: true })
+  Retention.check(unasked, options) // also if the store does not answer
+  await unasked.close()
   const locks = await connectedTo(url, { ttl: options.ttl, timeout: CONNECT_TIMEOUT, signal: signals.stop }, output)
   try {
     const retention = new Retention(locks, options, output)

@@ -1,6 +1,7 @@
 import { type ClientRequest, Agent as PlainAgent, request as plainRequest } from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
 import { lookup } from '../shared/lookup.ts'
+import { isPlain } from '../shared/plain.ts'
 import { Answer } from './answer.ts'
 import { Refusal } from './failure.ts'
 
@@ -37,9 +38,13 @@ export interface Listener {
  */
 const MOST_CONNECTIONS = 32
 
+/** Only a server without TLS answers this so. One with TLS answers 400. */
+const VERSION = { ask: 'GET /version HTTP/1.0\r\n\r\n', answer: /^HTTP\/1\.\d 200/ }
+
 /** One server, over its own connections. They do not keep the process alive. */
 export class Endpoint {
   readonly label: string
+  readonly #address: Address
   readonly #target: object
   readonly #request: typeof plainRequest
   readonly #agent: PlainAgent
@@ -49,6 +54,7 @@ export class Endpoint {
 
   constructor({ host, port }: Address, tls: EtcdTls | undefined) {
     this.label = `${host.includes(':') ? `[${host}]` : host}:${port}`
+    this.#address = { host, port }
     this.#target = { host, port, lookup, ...tls }
     this.#isSecure = tls !== undefined
     this.#request = tls ? secureRequest : plainRequest
@@ -67,11 +73,12 @@ export class Endpoint {
     const agent = isStream ? this.#streams : this.#agent
     const request = this.#request({ ...this.#target, path: `/v3/${path}`, method: 'POST', headers, agent })
     let isOver = false
+    let isWanted = true
     let sent = false
     const fail = (error: Error): void => {
       if (isOver) return
       isOver = true
-      listener.onFailure(this.#explained(error), sent)
+      void this.#explained(error).then(explained => isWanted && listener.onFailure(explained, sent))
     }
     onConnected(request, () => {
       sent = true
@@ -101,18 +108,24 @@ export class Endpoint {
     request.end(body)
     return () => {
       isOver = true
+      isWanted = false
       request.destroy()
     }
   }
 
   /** A server that closes the connection at the first request may expect TLS, or none. It does not say so. */
-  #explained(error: Error): Error {
+  async #explained(error: Error): Promise<Error> {
     if (this.#hasServed) return error
     if (/^Parse Error: Expected HTTP/.test(error.message)) return new Refusal(-1, `${error.message} from ${this.label}`)
     if (!/hang up|disconnected before secure|ECONNRESET|EPIPE/.test(error.message)) return error
-    let hint = this.#isSecure ? 'does not speak TLS: etcd://' : 'speaks TLS: etcds://'
-    if (this.#isSecure && error.message.includes('EPIPE'))
-      hint = 'refuses the certificate of this client, which needs the extended key usage clientAuth'
+    let hint = 'speaks TLS: etcds://'
+    if (this.#isSecure) {
+      if (await isPlain(this.#address, VERSION))
+        return new Error(`${this.label} does not speak TLS: use etcd://`, { cause: error })
+      hint = error.message.includes('EPIPE')
+        ? 'refuses the certificate of this client, which needs the extended key usage clientAuth'
+        : 'lacks TLS: etcd://'
+    }
     return new Error(`${error.message} by ${this.label}, which may be because it ${hint}`, { cause: error })
   }
 

@@ -3,6 +3,7 @@ import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Driver } from '../shared/connection.ts'
 import { load } from '../shared/load.ts'
 import { lookup } from '../shared/lookup.ts'
+import { isPlain } from '../shared/plain.ts'
 import type { Wire } from './client.ts'
 
 interface Result extends Array<(Uint8Array | null)[]> {
@@ -28,6 +29,9 @@ interface Options {
   readonly socket?: unknown
   readonly ssl?: boolean | string | object
 }
+
+/** The request for TLS: its length, and its code. `N` refuses it. */
+const TLS_REQUEST = { ask: Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]), answer: /^N/ }
 
 /** postgres.js. */
 export function postgresJs(client: object): Driver<Wire> | undefined {
@@ -94,6 +98,11 @@ async function open(client: Sql, addresses: Address[], signal: AbortSignal): Pro
     }
   } catch (error) {
     close()
+    const [address] = addresses
+    // It begins TLS also with a server that has refused it.
+    const isTls = options.ssl && address && 'host' in address && /before secure TLS/.test(String(error))
+    if (isTls && (await isPlain(address, TLS_REQUEST, signal)))
+      throw new Error('the server does not support SSL connections')
     throw error
   } finally {
     signal.removeEventListener('abort', close)

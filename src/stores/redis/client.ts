@@ -1,6 +1,7 @@
 import { invalid } from '../../contract/check.ts'
 import { type Connection, type Driver, openConnection } from '../shared/connection.ts'
-import { type Endpoint, unlessPlain } from './plain.ts'
+import type { Endpoint } from '../shared/plain.ts'
+import { unlessPlain } from './plain.ts'
 
 /** What this store needs of ioredis >= 5, iovalkey, and their `Cluster`. */
 export interface CallClient {

@@ -1,6 +1,7 @@
 import { inRootContext } from '../../contract/root-context.ts'
 import type { Clock } from '../../contract/time.ts'
 import { closed, noAnswerFrom, textOf } from '../shared/failure.ts'
+import { isPlain } from '../shared/plain.ts'
 import { Connection, type Server, type Way } from './connection.ts'
 import { Disconnected, Expired, failure, Refused } from './failure.ts'
 import { closeSession, type Request } from './protocol.ts'
@@ -22,6 +23,9 @@ export interface Listener {
 
 /** Milliseconds after which another server is tried: without an answer, and while connecting. */
 const [SHORTEST_PATIENCE, LONGEST_PATIENCE, LONGEST_OPENING] = [200, 1_000, 2_000]
+
+/** A server answers so if it is asked without TLS, also if it does not serve or refuses the question. */
+const STATUS = { ask: 'srvr', answer: /^(Zookeeper|This ZooKeeper|srvr is not)/ }
 
 /** Milliseconds: the longest session that the protocol can express. */
 export const LONGEST_SESSION = 0x7fff_ffff
@@ -141,7 +145,9 @@ export class Session {
         this.#next += 1
         const reason = this.#judge(error, false)
         if (reason instanceof Expired || error instanceof Refused || this.#isClosed) throw reason
-        failures.push(`${server.host}:${server.port}: ${textOf(error)}`)
+        const isWithoutTls = this.#ensemble.tls && this.#id === 0n && (await isPlain(server, STATUS))
+        const why = isWithoutTls ? 'it does not speak TLS: leave out tls' : textOf(error)
+        failures.push(`${server.host}:${server.port}: ${why}`)
       }
     }
     throw noAnswerFrom('ZooKeeper', new Error(failures.join('; ')), false)

@@ -144,12 +144,10 @@ test('a user is ignored if authentication is off', async () => {
 
 test('a server whose gateway is off is reported at once, in one sentence', async () => {
   await using server = await startEtcd({ args: ['--enable-grpc-gateway=false'] })
-  const locks = await connect(`etcd://127.0.0.1:${server.port}`)
-  expect(await failureOf(locks.acquire('a'))).toMatchObject({
+  expect(await failureOf(connect(`etcd://127.0.0.1:${server.port}`))).toMatchObject({
     code: 'INVALID_ARGUMENT',
     message: expect.stringMatching(/etcd 3.4 or later with its JSON gateway.*--enable-grpc-gateway/),
   })
-  await locks.close()
 })
 
 test('a configuration file of etcd 3.4 that leaves the gateway off is reported with what to set', async () => {
@@ -256,13 +254,16 @@ describe('with TLS', () => {
     }
   })
 
-  test('a TLS mismatch is suspected when the server closes the connection', async () => {
+  test('a port without TLS is found out, and one with TLS is suspected', async () => {
     await using plain = await startEtcd()
     await using secure = await startEtcd({ args: server })
     await using toPlain = etcd({ endpoints: [`127.0.0.1:${plain.port}`], tls: {} })
     await using toSecure = etcd({ endpoints: [`127.0.0.1:${secure.port}`] })
     const [a, b] = [await failureOf(hold(toPlain, claimOf('a'))), await failureOf(hold(toSecure, claimOf('a')))]
-    expect(a.message).toMatch(/may be because it does not speak TLS: etcd:/)
+    expect(a).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/does not speak TLS: use etcd:/),
+    })
     expect(b.message).toMatch(/may be because it speaks TLS: etcds:/)
   })
 })

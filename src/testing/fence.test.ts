@@ -12,6 +12,24 @@ test('work runs with the transaction of the options, and its result is returned'
   expect(await fence.transaction(older, async () => 2)).toBe(2)
 })
 
+test('arguments in another order are type errors, and say which order is right', async () => {
+  const fence = testFence()
+  const work = vi.fn<() => Promise<number>>(async () => 1)
+  expectTypeOf(fence.transaction(older, undefined, work)).resolves.toEqualTypeOf<number>()
+  const right = /the work must be a function and come last: fence.transaction\(lease, options, work\)/
+  // @ts-expect-error The options come before the work.
+  await expect(fence.transaction(older, work, {})).rejects.toThrow(right)
+  // @ts-expect-error There is no work.
+  await expect(fence.transaction(older, {})).rejects.toThrow(right)
+  // @ts-expect-error The lease comes first.
+  await expect(fence.check(undefined, older)).rejects.toThrow('a fence needs a lease or its { name, token }')
+  // @ts-expect-error A signal is an option.
+  await expect(fence.touch(older, new AbortController().signal)).rejects.toThrow('touch has no option')
+  // @ts-expect-error F11: a plain value may be a forgotten `return`; at run time it is the result
+  expect(await fence.transaction(older, () => 2)).toBe(2)
+  expect(work).toHaveBeenCalledTimes(1)
+})
+
 test('a lower token is refused with both tokens, and its work does not run', async () => {
   const fence = testFence()
   await fence.transaction(newer, async () => {})

@@ -286,12 +286,12 @@ export class Acquisition {
   }
 
   /** Checks whether it has waited for at least one ttl, and this process has held the name for at least one ttl. */
-  check(now: number, own: ReadonlyMap<string, ListedLease>, others: ReadonlyMap<string, readonly ListedLease[]>): void {
+  check(now: number, own: ReadonlyMap<string, ListedLease>, all: ReadonlyMap<string, readonly ListedLease[]>): void {
     const { name, ttl, limit } = this.#claim
     const holder = this.#busy?.holder
     // Other locks may hold the name in another store. Token and owner together show that it is this one.
     const isHolder = ({ token, owner }: ListedLease): boolean => token === holder?.token && owner === holder?.owner
-    const lease = own.get(name) ?? others.get(name)?.find(isHolder)
+    const lease = own.get(name) ?? all.get(name)?.find(isHolder)
     if (lease?.limit !== undefined && limit !== undefined) return // two permits in one process are not a deadlock
     this.#isElsewhere = !own.has(name)
     if (this.#isReported || !lease || now < Math.max(this.#started, lease.heldSince) + ttl) return

@@ -21,9 +21,9 @@ const allLeases = new Set<WeakRef<Leases>>()
 const forgotten = new FinalizationRegistry<WeakRef<Leases>>(leases => allLeases.delete(leases))
 const closed = new WeakSet<Leases>()
 
-/** A call that is checked against the leases of these locks, and against those of other locks of this process, by name. */
+/** A call that is checked against the leases over its store, and against all leases of this process, by name. */
 interface SelfWaiting {
-  check(now: number, own: ReadonlyMap<string, ListedLease>, others: ReadonlyMap<string, readonly ListedLease[]>): void
+  check(now: number, own: ReadonlyMap<string, ListedLease>, all: ReadonlyMap<string, readonly ListedLease[]>): void
 }
 
 /** An acquire in progress. */
@@ -126,15 +126,10 @@ export class Closing {
     this.#stopWatching = undefined
     this.watch()
     const now = this.#clock.now()
-    const held = this.#family.leases()
-    const own = new Map(held.map(lease => [lease.name, lease]))
-    const isOwn = new Set(held)
-    const all = [...this.#all].flatMap(leases => leases.deref()?.values() ?? [])
-    const others = Map.groupBy(
-      all.filter(lease => !isOwn.has(lease)),
-      lease => lease.name,
-    )
-    for (const { acquisition } of this.calls.values()) acquisition?.check(now, own, others)
+    const own = new Map(this.#family.leases().map(lease => [lease.name, lease]))
+    const everywhere = [...this.#all].flatMap(leases => leases.deref()?.values() ?? [])
+    const all = Map.groupBy(everywhere, lease => lease.name)
+    for (const { acquisition } of this.calls.values()) acquisition?.check(now, own, all)
   }
 
   async #end(grace: number, release: boolean): Promise<void> {

@@ -100,12 +100,13 @@ test('an ECMAScript module can import it', async () => {
   expect(stderr).toBe('')
 })
 
-test('CommonJS can require it, and recognises errors of an imported copy', async () => {
+test('CommonJS can require it, and recognises errors and leases of an imported copy', async () => {
   project.copy('cjs.cjs')
   const { stdout, stderr } = succeed(await project.node('cjs.cjs'))
   const lines = [
     'memory bigint',
     'sqlite bigint',
+    'true',
     'function true true holdfast',
     'DRIVER_MISSING true',
     'DRIVER_MISSING true',

@@ -15,8 +15,8 @@ checkNode()
  *   have begun. Stop, and treat what was written without a fence as doubtful.
  * - `MAX_HOLD`: the lease was held for `maxHold` and is no longer renewed. As `LEASE_LOST`; find out why the work took so
  *   long.
- * - `STORE_UNAVAILABLE`: the store does not answer, or answers that it cannot serve. Try later. A held lease goes on until
- *   its deadline, and its renewals are retried.
+ * - `STORE_UNAVAILABLE`: the store does not answer, or answers that it cannot serve. Try later; if `retryable` is false,
+ *   change the server first, as the message says. A held lease goes on until its deadline, and its renewals are retried.
  * - `OUTCOME_UNKNOWN`: a request was sent and got no clear answer, so it may or may not have been carried out. Try again. A
  *   lease that it granted is withdrawn, or ends with its ttl. Reads are rejected with it, too.
  * - `ACCESS_DENIED`: the store refused the user, the password or the certificate, or the user lacks a permission. Correct

@@ -20,6 +20,8 @@ interface Meaning {
   readonly text: RegExp
   readonly code: LeaseErrorCode
   readonly says: string
+  /** @default that of the code */
+  readonly retryable?: boolean
 }
 
 const FOREIGN = 'the answer is not from etcd, perhaps from a proxy in front of it'
@@ -42,14 +44,15 @@ const meanings: readonly Meaning[] = [
   },
   {
     text: /^HTTP 404|Not Found/,
-    code: 'INVALID_ARGUMENT',
+    code: 'STORE_UNAVAILABLE',
+    retryable: false,
     says:
       'the server does not answer at /v3: use etcd 3.4 or later with its JSON gateway, ' +
       'and without --enable-grpc-gateway=false; a configuration file of etcd 3.4 needs enable-grpc-gateway: true',
   },
   {
     text: /CommonName of client/,
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     says:
       'where authentication is on, the gateway of etcd refuses client certificates that have a common name: ' +
       'use a certificate without CN, and give a user and a password',
@@ -140,8 +143,8 @@ export function failure(error: unknown, sent: boolean): LeaseError {
   if (error instanceof Refusal) {
     const meaning = meanings.find(each => each.text.test(text))
     const otherwise = definite.has(error.code) ? 'STORE_UNAVAILABLE' : 'OUTCOME_UNKNOWN'
-    const { code: kind = otherwise, says = 'etcd cannot serve the request now' } = meaning ?? {}
-    return new LeaseError(kind, `${says} (${text})`, { cause: error })
+    const { code: kind = otherwise, says = 'etcd cannot serve the request now', retryable } = meaning ?? {}
+    return new LeaseError(kind, `${says} (${text})`, { cause: error, retryable })
   }
   const { code } = error as { code?: unknown }
   if (typeof code === 'string' && alert.test(code)) {

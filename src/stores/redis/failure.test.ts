@@ -7,7 +7,7 @@ const circumstances = { sent: true, served: false, isCluster: false }
 
 // As Redis 7.0 and Valkey 8.0 say it, and valkey-glide in its own words.
 const texts: Record<string, [code: string, retryable: boolean]> = {
-  "READONLY You can't write against a read only replica.": ['INVALID_ARGUMENT', false],
+  "READONLY You can't write against a read only replica.": ['STORE_UNAVAILABLE', false],
   'WRONGPASS invalid username-password pair or user is disabled.': ['ACCESS_DENIED', false],
   'NOAUTH Authentication required.': ['ACCESS_DENIED', false],
   'ERR AUTH <password> called without any password configured for the default user.': ['ACCESS_DENIED', false],
@@ -18,7 +18,7 @@ const texts: Record<string, [code: string, retryable: boolean]> = {
   'An error was signalled by the server: - PermissionDenied: …': ['ACCESS_DENIED', false],
   'MOVED 3999 127.0.0.1:6381': ['INVALID_ARGUMENT', false],
   "CROSSSLOT Keys in request don't hash to the same slot": ['INVALID_ARGUMENT', false],
-  "ERR unknown command 'evalsha', with args beginning with: ": ['INVALID_ARGUMENT', false],
+  "ERR unknown command 'evalsha', with args beginning with: ": ['STORE_UNAVAILABLE', false],
   'ERR This instance has cluster support disabled': ['INVALID_ARGUMENT', false],
   "Last error: ERR unknown command 'sentinel', with args beginning with: ": ['INVALID_ARGUMENT', false],
   'LOADING Redis is loading the dataset in memory': ['STORE_UNAVAILABLE', true],

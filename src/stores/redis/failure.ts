@@ -20,7 +20,12 @@ interface Refusal {
   readonly text: RegExp
   readonly code: LeaseErrorCode
   readonly says: string
+  /** @default that of the code */
+  readonly retryable?: boolean
 }
+
+/** Until somebody changes the server, or the address. */
+const UNFIT = { code: 'STORE_UNAVAILABLE', retryable: false } as const
 
 const ROLE = 'the Redis server is a read-only replica: connect to its master, or through Sentinel or Cluster'
 
@@ -32,7 +37,7 @@ const credentials =
 
 // Error texts of servers and clients for requests that were not carried out.
 const refusals: readonly Refusal[] = [
-  { text: /\bREADONLY\b|read only replica|ReadOnly/, code: 'INVALID_ARGUMENT', says: ROLE },
+  { text: /\bREADONLY\b|read only replica|ReadOnly/, ...UNFIT, says: ROLE },
   {
     text: credentials,
     code: 'ACCESS_DENIED',
@@ -60,7 +65,7 @@ const refusals: readonly Refusal[] = [
   },
   {
     text: /unknown command|disabled commands/i,
-    code: 'INVALID_ARGUMENT',
+    ...UNFIT,
     says:
       'the server lacks a command that leases need: use Redis 5 or later, or Valkey; for a Sentinel pass a client with its ' +
       'address in sentinels',
@@ -129,9 +134,8 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   const passes = /READONLY|MOVED|ASK/.test(text)
     ? served || isCluster
     : served && (credentials.test(text) || otherKind.test(text))
-  return new LeaseError(passes ? 'STORE_UNAVAILABLE' : refusal.code, `${says} (${text})`, {
-    cause: causeOf(error),
-  })
+  const { code, retryable }: Partial<Refusal> = passes ? { code: 'STORE_UNAVAILABLE' } : refusal
+  return new LeaseError(code, `${says} (${text})`, { cause: causeOf(error), retryable })
 }
 
 /** The error of one name that is unusable although others are not. */

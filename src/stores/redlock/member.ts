@@ -108,9 +108,13 @@ export class RedisMember implements Member {
   }
 
   isAnswer(failure: LeaseError): boolean {
-    // An error of one name (its format, its tokens) does not concern other names.
-    const { code, retryable } = failure
-    return failure instanceof StaleRequest || code === 'FORMAT_MISMATCH' || (code === 'STORE_UNAVAILABLE' && !retryable)
+    // An error of one name (its format, its tokens) does not concern other names. One of the server has its text as a cause.
+    const { code, retryable, cause } = failure
+    return (
+      failure instanceof StaleRequest ||
+      code === 'FORMAT_MISMATCH' ||
+      (code === 'STORE_UNAVAILABLE' && !retryable && !cause)
+    )
   }
 
   close(): void {

@@ -145,7 +145,8 @@ test('a user is ignored if authentication is off', async () => {
 test('a server whose gateway is off is reported at once, in one sentence', async () => {
   await using server = await startEtcd({ args: ['--enable-grpc-gateway=false'] })
   expect(await failureOf(connect(`etcd://127.0.0.1:${server.port}`))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'STORE_UNAVAILABLE',
+    retryable: false,
     message: expect.stringMatching(/etcd 3.4 or later with its JSON gateway.*--enable-grpc-gateway/),
   })
 })
@@ -163,7 +164,8 @@ test('a configuration file of etcd 3.4 that leaves the gateway off is reported w
   await server.restart()
   await using store = storeOf([server])
   expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'STORE_UNAVAILABLE',
+    retryable: false,
     message: expect.stringMatching(/configuration file of etcd 3.4 needs enable-grpc-gateway: true/),
   })
 })
@@ -231,7 +233,7 @@ describe('with TLS', () => {
     await secure.restart()
     const tls = { ca: pem('ca.pem'), cert: pem('client.pem'), key: pem('client.key') }
     await using store = etcd({ endpoints: [`127.0.0.1:${secure.port}`], tls, ...user })
-    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(/use a certificate without CN/) }
+    const refused = { code: 'ACCESS_DENIED', message: expect.stringMatching(/use a certificate without CN/) }
     expect(await failureOf(hold(store, claimOf('a')))).toMatchObject(refused)
     const files = ['ca=ca.pem', 'cert=client.pem', 'key=client.key'].map(each => each.replace('=', `=${file('')}/`))
     const url = `etcds://app:x@127.0.0.1:${secure.port}?${files.join('&')}`

@@ -18,7 +18,7 @@ test.each([
   [502, '<html>Bad Gateway</html>', 'OUTCOME_UNKNOWN', /HTTP 502: <html>Bad Gateway/],
   [301, '', 'STORE_UNAVAILABLE', /HTTP 301/],
   [403, '{"error":"no route"}', 'STORE_UNAVAILABLE', /HTTP 403: no route/],
-  [404, '<html>nothing here</html>', 'INVALID_ARGUMENT', /does not answer at \/v3/],
+  [404, '<html>nothing here</html>', 'STORE_UNAVAILABLE', /does not answer at \/v3/],
   [200, '<html>welcome</html>', 'OUTCOME_UNKNOWN', /not valid JSON/],
   [200, '', 'OUTCOME_UNKNOWN', /the answer is empty/],
 ] as const)(

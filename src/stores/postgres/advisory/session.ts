@@ -2,7 +2,7 @@ import { invalid } from '../../../contract/check.ts'
 import { LeaseError } from '../../../contract/errors.ts'
 import { Batch } from '../../shared/batch.ts'
 import { openConnection } from '../../shared/connection.ts'
-import { closed } from '../../shared/failure.ts'
+import { closed, unfit } from '../../shared/failure.ts'
 import { within } from '../../shared/timeouts.ts'
 import type { PostgresConnection, PostgresDriver } from '../connection.ts'
 import { failure } from '../failure.ts'
@@ -134,7 +134,7 @@ async function checkLocks(connection: PostgresConnection): Promise<void> {
   const answer = await connection.askInTime('select json_build_array(pg_backend_pid(), version())::text, $0')
   const [pid, version] = JSON.parse(String(answer)) as [number, string]
   if (version.startsWith('CockroachDB'))
-    throw invalid('CockroachDB grants every advisory lock to every client: use another store, or PostgreSQL itself')
+    throw unfit('CockroachDB grants every advisory lock to every client: use another store, or PostgreSQL itself')
   if (connection.pid === undefined)
     throw invalid(
       'advisory locks need their own connection, and a bundled postgres.js cannot open one: exclude the package ' +

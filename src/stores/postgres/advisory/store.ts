@@ -13,7 +13,7 @@ import type {
   Store,
 } from '../../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../../contract/time.ts'
-import { closed } from '../../shared/failure.ts'
+import { closed, unfit } from '../../shared/failure.ts'
 import { NEVER } from '../../shared/timeouts.ts'
 import type { PostgresDriver } from '../connection.ts'
 import { exhausted } from '../exhausted.ts'
@@ -102,7 +102,7 @@ export class AdvisoryStore implements Store {
   break(_name: string, _: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     return this.#whileOpen(signal, async () => {
       const cure = 'end the process of the holder, or its session with pg_terminate_backend'
-      throw invalid(`a break of one advisory lock would end all leases of its session: ${cure}`)
+      throw unfit(`a break of one advisory lock would end all leases of its session: ${cure}`)
     })
   }
 

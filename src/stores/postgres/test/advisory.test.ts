@@ -176,7 +176,8 @@ test('refuses to break a lease, a ttl longer than that of its connection, and wr
   await using store = storeOf()
   await until('it is had', () => hold(store, claimOf('unbroken', { ttl: 300 })).catch(() => undefined))
   expect(await failureOf(store.break('unbroken', { by: 'test' }, signal))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'STORE_UNAVAILABLE',
+    retryable: false,
     message: expect.stringMatching(/would end all leases of its session/),
   })
   for (const verb of ['acquire', 'renew'] as const)
@@ -214,7 +215,7 @@ test('S10: refuses CockroachDB, which grants every advisory lock to every client
   )
   await using store = storeOf({}, url)
   expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'STORE_UNAVAILABLE',
     message: expect.stringMatching(/CockroachDB grants every advisory lock to every client: use another store/),
   })
 })

@@ -239,6 +239,6 @@ test('says that the server is a read-only replica', async () => {
   await using replica = await startRedis({ replicaOf: server })
   await using store = storeOf(new Redis({ port: replica.port, lazyConnect: true }))
   const error = await failureOf(hold(store, claimOf('a')))
-  expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+  expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
   expect(error.message).toMatch('the Redis server is a read-only replica: connect to its master')
 })

@@ -75,7 +75,7 @@ export function failure(error: unknown, marks: string, sent: boolean): LeaseErro
   if (state === '55P03')
     return says(
       'STORE_UNAVAILABLE',
-      'a transaction of another holder has locked the mark: if it hangs, end its session, or set the option idle of the fence',
+      'a transaction of another holder has locked the mark: if it hangs, end its session, or set the option maxIdle of the fence',
     )
   return storeFailure(error, sent)
 }

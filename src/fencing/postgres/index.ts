@@ -41,7 +41,7 @@ export interface PostgresFenceOptions extends FenceOptions, Tables {
    * How long a transaction of the fence may be idle between two statements, in milliseconds. After that the server ends
    * its session, so that a holder that was paused in a transaction does not block the next one. @default no limit
    */
-  readonly idle?: number | undefined
+  readonly maxIdle?: number | undefined
 }
 
 /**
@@ -63,15 +63,15 @@ export function postgresFence<Client extends PostgresClient>(
   client: Client,
   options: PostgresFenceOptions = {},
 ): PostgresFence<TransactionOf<Client>> {
-  checkFence(options, ['schema', 'table', 'leases', 'idle'], 'postgresFence')
-  const { schema, table, leases, idle } = options
+  checkFence(options, ['schema', 'table', 'leases', 'maxIdle'], 'postgresFence')
+  const { schema, table, leases, maxIdle } = options
   if (leases !== undefined && typeof leases !== 'boolean' && typeof leases !== 'object')
     throw invalid(`leases is ${show(leases)}: expected true, or { schema, table }`)
-  if (idle !== undefined) checkDuration(idle, 'idle')
+  if (maxIdle !== undefined) checkDuration(maxIdle, 'maxIdle')
   const names = fenceNames({ schema, table }, leases)
   const connector = connectorOf(client)
   const marks = new PostgresMarks(connector, names)
-  const limit = idle === undefined ? '' : `set local idle_in_transaction_session_timeout = ${idle}; `
+  const limit = maxIdle === undefined ? '' : `set local idle_in_transaction_session_timeout = ${maxIdle}; `
   const statement = (lease: Holder | Holders): string => {
     const presented = presentedByAll(lease, options)
     if (leases) for (const { name } of presented) checkStoredName(name)

@@ -173,15 +173,18 @@ describe('a holder that hangs in its transaction', () => {
     const reason = new Error('enough')
     abort.abort(reason)
     expect(await impatient).toBe(reason)
-    expect(await patient).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/locked.*idle/) })
+    expect(await patient).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.stringMatching(/locked.*maxIdle/),
+    })
     gate.resolve()
     await stopped
     await until('all clients are back', () => pool.idleCount === pool.totalCount)
     await fence.touch(holder('stuck', 6))
   })
 
-  test('loses its session after the option idle', async () => {
-    const fence = postgresFence(pool, { idle: 200 })
+  test('loses its session after the option maxIdle', async () => {
+    const fence = postgresFence(pool, { maxIdle: 200 })
     const gate = Promise.withResolvers<void>()
     const begun = Promise.withResolvers<void>()
     const stopped = failureOf(

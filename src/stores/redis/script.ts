@@ -59,7 +59,7 @@ export function programOf(source: string): Program {
 }
 
 /** Calls a script, by its hash if it is in `loaded`. To a server without that script, the source is sent. */
-export async function evaluate(
+export function evaluate(
   wire: Wire,
   loaded: Set<string>,
   { source, sha }: Program,
@@ -67,17 +67,17 @@ export async function evaluate(
   args: readonly string[],
 ): Promise<unknown> {
   const call = (command: string, script: string): Promise<unknown> =>
-    wire.call([command, script, String(keys.length), ...keys, ...args], keys[0])
-  if (loaded.has(sha)) {
-    try {
-      return await call('evalsha', sha)
-    } catch (error) {
-      if (!/NOSCRIPT|NoScript/.test(String(error))) throw error
-    }
+    wire.call([command, script, `${keys.length}`, ...keys, ...args], keys[0])
+  const load = async (): Promise<unknown> => {
+    const answer = await call('eval', source)
+    loaded.add(sha)
+    return answer
   }
-  const answer = await call('eval', source)
-  loaded.add(sha)
-  return answer
+  if (!loaded.has(sha)) return load()
+  return call('evalsha', sha).catch(error => {
+    if (!/NOSCRIPT|NoScript/.test(String(error))) throw error
+    return load()
+  })
 }
 
 const clock = `

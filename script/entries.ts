@@ -14,7 +14,6 @@ export const ENTRIES: Readonly<Record<string, string>> = {
   prometheus: 'src/observe/prometheus.ts',
   otel: 'src/observe/otel.ts',
   dashboard: 'src/dashboard/dashboard.ts',
-  'node-cron': 'src/integrations/node-cron/index.ts',
   nestjs: 'src/integrations/nestjs/index.ts',
   conformance: 'src/conformance/index.ts',
   testing: 'src/testing/index.ts',

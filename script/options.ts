@@ -12,6 +12,7 @@ const LISTED: readonly Listed[] = [
   ['All leases', 'src/core/options.ts', 'LeaseOptions'],
   ['`tryAcquire`, in addition', 'src/core/options.ts', 'TryOptions'],
   ['`acquire` and `using`, in addition', 'src/core/options.ts', 'AcquireOptions'],
+  ['`once`, in addition', 'src/core/options.ts', 'OnceOptions'],
   ['`locks.semaphore`', 'src/recipes/sharing/sharing.ts', 'SemaphoreOptions'],
   [
     '`acquire`, `tryAcquire` and `using` of a semaphore, in addition',
@@ -62,7 +63,6 @@ const LISTED: readonly Listed[] = [
   ['`testFence`', 'src/testing/fence.ts', 'TestFenceOptions'],
   ['`leaseMetrics`', 'src/observe/prometheus.ts', 'LeaseMetricsOptions'],
   ['`leaseTelemetry`', 'src/observe/otel.ts', 'LeaseTelemetryOptions'],
-  ['`runCoordinator` of node-cron', 'src/integrations/node-cron/index.ts', 'CoordinatorOptions'],
   ['`@LeaseCron` of Nest', 'src/integrations/nestjs/lease-cron.ts', 'LeaseCronOptions'],
 ]
 

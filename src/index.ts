@@ -13,6 +13,7 @@ export type { NameState } from './contract/record.ts'
 export type { LeaseRecord, NodeRecord } from './contract/store.ts'
 export type { WarningCode } from './contract/warning-code.ts'
 export type { Advice, Latency } from './core/advice/advice.ts'
+export type { Once } from './core/once.ts'
 export type {
   AcquireOptions,
   BreakOptions,
@@ -20,6 +21,7 @@ export type {
   LeaseOptions,
   ListOptions,
   LocksDefaults,
+  OnceOptions,
   PingOptions,
   TryOptions,
 } from './core/options.ts'

@@ -4,11 +4,18 @@ export const SEPARATOR = '\u241f'
 /** In bytes of UTF-8, of a name, an owner or a note: every engine can store and index as many. */
 export const LONGEST_TEXT = 255
 
-/** The end of the name of a marker: the command line acquires it as a lease that a successful run leaves behind. */
+/** The end of the name of a marker, the lease that a successful run of `once` leaves behind. */
 export const MARKER_SUFFIX: string = `${SEPARATOR}ran`
 
-/** The option of a call that acquires a marker. No entry point exports it. */
-export const MARKER: unique symbol = Symbol('marker')
+/** The name of the marker of a name. */
+export function markerOf(name: string): string {
+  return name + MARKER_SUFFIX
+}
+
+/** Is this the name of a marker? It has no holder that could still be working. */
+export function isMarker(name: string): boolean {
+  return name.endsWith(MARKER_SUFFIX)
+}
 
 /** How a stored name is printed: `nightly (ran)` for a marker, so that no output has the character that separates them. */
 export function titleOf(lease: string): string {

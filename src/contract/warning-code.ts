@@ -10,6 +10,8 @@ export type WarningCode =
   | 'HOLDFAST_LEASE_DROPPED'
   /** The `labels` function of the metrics failed. */
   | 'HOLDFAST_LABELS'
+  /** The work of `once` has succeeded, but the store did not mark it. */
+  | 'HOLDFAST_NOT_MARKED'
   /** The `onError` function of an election failed. */
   | 'HOLDFAST_ON_ERROR'
   /** With NODE_ENV=production, `memory:` was opened: other processes do not share it. */

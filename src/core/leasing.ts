@@ -2,7 +2,16 @@ import type { Lease } from '../contract/lease.ts'
 import type { NameState } from '../contract/record.ts'
 import type { LeaseRecord, Store } from '../contract/store.ts'
 import type { Advice } from './advice/advice.ts'
-import type { AcquireOptions, BreakOptions, CloseOptions, ListOptions, PingOptions, TryOptions } from './options.ts'
+import type { Once } from './once.ts'
+import type {
+  AcquireOptions,
+  BreakOptions,
+  CloseOptions,
+  ListOptions,
+  OnceOptions,
+  PingOptions,
+  TryOptions,
+} from './options.ts'
 import type { Tried, Work } from './work.ts'
 
 /** Leases on the names of one store. */
@@ -51,6 +60,21 @@ export interface Leasing extends AsyncDisposable {
    */
   tryUsing<Result>(name: string, work: Work<Lease, Result>): Promise<Tried<Result>>
   tryUsing<Result>(name: string, options: TryOptions | undefined, work: Work<Lease, Result>): Promise<Tried<Result>>
+  /**
+   * For cron: runs `work` under a lease on `name`, unless it runs elsewhere or has succeeded within the last `within` ms.
+   * The success is marked at the store before the release. Resolves to the result, or to why the work did not run: `held`
+   * or `ran`. With `wait` it waits for a run elsewhere: it resolves to `ran` after a success, and runs the work after a
+   * failure or a death.
+   *
+   *     await locks.once('invoices', { within: 12 * 3_600_000 }, async lease => sendInvoices(lease.signal))
+   *
+   * Rejects as `using`, and then marks nothing; but if the store only fails to mark a success, it resolves, with the
+   * warning `HOLDFAST_NOT_MARKED`. Rejects `INVALID_ARGUMENT` if the store cannot remember a run for `within`. If it does
+   * not answer, it rejects `STORE_UNAVAILABLE` within 4 s, or as `acquire` if `wait` is longer.
+   *
+   * Not exactly once: after a death between the success and its mark, or after a loss of data, the work runs again.
+   */
+  once<Result>(name: string, options: OnceOptions, work: Work<Lease, Result>): Promise<Once<Result>>
   /**
    * The holders of `name`, and its waiters if the store keeps a queue. Rejects `STORE_UNAVAILABLE` or `OUTCOME_UNKNOWN`
    * within 2 s, `CLOSED` and `INVALID_ARGUMENT`.

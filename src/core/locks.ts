@@ -15,15 +15,7 @@ import { List } from '../contract/list.ts'
 import { randomId } from '../contract/random-id.ts'
 import { isLease, type NameState, stateOf } from '../contract/record.ts'
 import { Cancel, request } from '../contract/request.ts'
-import { MARKER } from '../contract/reserved.ts'
-import {
-  type Claim,
-  LARGEST_LIMIT,
-  type LeaseRecord,
-  type NodeRecord,
-  type Query,
-  type Store,
-} from '../contract/store.ts'
+import type { Claim, LeaseRecord, NodeRecord, Query, Store } from '../contract/store.ts'
 import { LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
 import { type Acquired, Acquisition } from './acquisition.ts'
@@ -34,12 +26,13 @@ import { Family } from './family.ts'
 import type { HeldLease } from './held-lease.ts'
 import { inspect } from './inspection.ts'
 import type { Leasing } from './leasing.ts'
+import { type Once, once } from './once.ts'
 import {
   type AcquireOptions,
   type AcquireTerms,
   type BreakOptions,
-  breakKeys,
   type CloseOptions,
+  checkBreakOptions,
   checkOptions,
   closeKeys,
   defaultKeys,
@@ -48,6 +41,7 @@ import {
   type ListOptions,
   type LocksDefaults,
   listKeys,
+  type OnceOptions,
   type PingOptions,
   pingKeys,
   runsWork,
@@ -59,7 +53,7 @@ import { holdWith, type OpenRenewer, type Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
 import { hasTickets, Tickets, ticketName } from './tickets.ts'
 import { withdrawIfCancelled } from './withdraw.ts'
-import { type Tried, type WorkArguments, Works, workOf } from './work.ts'
+import { type Tried, type Work, type WorkArguments, Works, workOf } from './work.ts'
 
 const DEFAULT_TTL = 10_000
 
@@ -138,6 +132,12 @@ export class CoreLocks implements Leasing {
     return this.works.tryRun(held instanceof Acquisition ? held.timeout() : held, work, options?.signal)
   }
 
+  once<Result>(name: string, options: OnceOptions, work: Work<Lease, Result>): Promise<Once<Result>> {
+    const { core, works, signals } = this
+    const terms = (): AcquireTerms => this.terms('using', options)
+    return once({ core, works, signals, terms, hold: each => this.hold(name, each, held => held) }, name, options, work)
+  }
+
   async inspect(name: string): Promise<NameState> {
     checkStoredName(name)
     const records: (LeaseRecord | NodeRecord)[] = []
@@ -153,13 +153,8 @@ export class CoreLocks implements Leasing {
 
   async break(name: string, options: BreakOptions = {}): Promise<bigint | undefined> {
     checkStoredName(name)
-    checkKeys(options, breakKeys, 'break')
+    checkBreakOptions(options)
     const { by = this.#owner, slot, token } = options
-    checkText(by, 'by')
-    if (token !== undefined && typeof token !== 'bigint')
-      throw invalid(`token must be a bigint, such as lease.token, not ${show(token)}`)
-    if (slot !== undefined && !(Number.isInteger(slot) && slot >= 0 && slot < LARGEST_LIMIT))
-      throw invalid(`slot must be a whole number from 0, such as permit.slot, not ${show(slot)}`)
     this.closing.assertOpen()
     const { store } = this
     // Where a claim holds alone, a slot is a name of its own.
@@ -260,8 +255,7 @@ export class CoreLocks implements Leasing {
   ): Promise<Result> {
     try {
       checkKeys(options, keysOf(verb), verb)
-      if (MARKER in options) checkStoredName(name)
-      else checkName(name)
+      checkName(name)
       return this.hold(name, this.terms(verb, options), resultOf)
     } catch (error) {
       return Promise.reject(error)

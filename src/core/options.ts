@@ -1,6 +1,7 @@
 import {
   checkDuration,
   checkHeartbeat,
+  checkKeys,
   checkSignal,
   checkText,
   checkTtl,
@@ -9,7 +10,7 @@ import {
   show,
 } from '../contract/check.ts'
 import type { SharedKind } from '../contract/lease-events.ts'
-import type { Store } from '../contract/store.ts'
+import { LARGEST_LIMIT, type Store } from '../contract/store.ts'
 
 /** How a lease is held. */
 export interface LeaseOptions {
@@ -55,6 +56,20 @@ export interface AcquireOptions extends TryOptions {
    * not wait. A whole number from 1. @default no limit
    */
   readonly maxWaiters?: number | undefined
+}
+
+/** How work is run once among many processes. */
+export interface OnceOptions extends AcquireOptions {
+  /**
+   * Milliseconds for which a success counts, from the start of the run, by the clock of the store. Choose half the time
+   * between two runs. From the `shortestTtl` of the store to its `longestUnattended`.
+   */
+  readonly within: number
+  /**
+   * Milliseconds to wait for a run elsewhere. After its success the result is `ran`; after its failure the work runs here.
+   * @default 0, whatever the default of the locks
+   */
+  readonly wait?: number | undefined
 }
 
 /** How `close` ends. */
@@ -138,6 +153,7 @@ export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat'
 export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'maxWaiters'])
 const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])
 const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'maxWaiters', 'signal'])
+export const onceKeys: ReadonlySet<string> = new Set([...acquireKeys, 'within'])
 /** The names of the options of a call. */
 export function keysOf(verb: Verb): ReadonlySet<string> {
   return isTry(verb) ? tryKeys : acquireKeys
@@ -145,7 +161,7 @@ export function keysOf(verb: Verb): ReadonlySet<string> {
 
 export const pingKeys: ReadonlySet<string> = new Set(['signal'])
 export const listKeys: ReadonlySet<string> = new Set(['between', 'sent'])
-export const breakKeys: ReadonlySet<string> = new Set(['by', 'slot', 'token'])
+const breakKeys: ReadonlySet<string> = new Set(['by', 'slot', 'token'])
 export const closeKeys: ReadonlySet<string> = new Set(['grace', 'release'])
 
 /**
@@ -169,4 +185,15 @@ export function checkOptions(options: AcquireOptions, store: Store, hasThread: b
 function checkWaiters(value: unknown): void {
   if (typeof value === 'number' && value >= 1 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY)) return
   throw invalid(`maxWaiters must be a whole number from 1, or Infinity, not ${show(value)}; wait: 0 does not wait`)
+}
+
+/** Throws `INVALID_ARGUMENT` for what `break` does not know. */
+export function checkBreakOptions(options: BreakOptions): void {
+  checkKeys(options, breakKeys, 'break')
+  const { by, slot, token } = options
+  if (by !== undefined) checkText(by, 'by')
+  if (token !== undefined && typeof token !== 'bigint')
+    throw invalid(`token must be a bigint, such as lease.token, not ${show(token)}`)
+  if (slot !== undefined && !(Number.isInteger(slot) && slot >= 0 && slot < LARGEST_LIMIT))
+    throw invalid(`slot must be a whole number from 0, such as permit.slot, not ${show(slot)}`)
 }

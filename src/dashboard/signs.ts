@@ -1,5 +1,5 @@
 import { slotsText } from '../contract/record.ts'
-import { MARKER_SUFFIX } from '../contract/reserved.ts'
+import { isMarker } from '../contract/reserved.ts'
 import type { Hold } from './hold.ts'
 import { span } from './span.ts'
 
@@ -83,12 +83,12 @@ export function kindOf(name: string): string {
 }
 
 function notRenewed(name: string, { isOverdue, remaining, most }: Hold): Sign | undefined {
-  if (!isOverdue || name.endsWith(MARKER_SUFFIX)) return undefined
+  if (!isOverdue || isMarker(name)) return undefined
   return { kind: 'not renewed', text: `Not renewed for ${span(most - remaining)}, ends in ${span(remaining)}` }
 }
 
 function long(name: string, { age, isSinceGrant }: Hold, usual: number | undefined): Sign | undefined {
-  if (usual === undefined || age < SHORTEST || age < FAR * usual || name.endsWith(MARKER_SUFFIX)) return undefined
+  if (usual === undefined || age < SHORTEST || age < FAR * usual || isMarker(name)) return undefined
   const held = `${isSinceGrant ? '' : 'at least '}${span(age)}`
   return { kind: 'long', text: `Held for ${held}, others of ${kindOf(name)} for ${span(usual)} or less` }
 }

@@ -1,3 +1,4 @@
+import { isMarker } from '../contract/reserved.ts'
 import { type Change, Changes } from './changes.ts'
 import { Cost } from './cost.ts'
 import type { Hold } from './hold.ts'
@@ -162,9 +163,9 @@ export class Survey {
         this.#kinds.ended(name, hold.age)
         if (hold.isOverdue) this.#change(name, hold, next(hold, begun), at)
       }
-      // That permits come and go is no change of interest.
+      // That permits come and go is no change of interest, nor who ran a job.
       const [to] = begun
-      const isSame = wasShared || sight.isShared || last?.owner === to?.owner
+      const isSame = wasShared || sight.isShared || isMarker(name) || last?.owner === to?.owner
       if (last && to && !isSame && !(ended.includes(last) && last.isOverdue)) this.#change(name, last, to, at)
       // A name that is free for long is dropped, so that a name for each job does not fill the memory.
       if (sight.holders.length === 0 && sight.waiters.length === 0 && at - sight.seen > LINGER)

@@ -110,6 +110,8 @@ async function timesOf(url: string, fault: Fault, servers: readonly Server[]): P
   const overlong = await locks.acquire('overlong', { maxHold: 100 })
   const [held, tooLong] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()]
   const inTime = locks.using('held', () => held.promise)
+  const onceInTime = locks.once('run', { within: ttl }, () => held.promise)
+  onceInTime.catch(() => {}) // if the test fails before it is measured
   const overdue: Lease[] = []
   const tooLate = locks.using('too long', lease => {
     overdue.push(lease)
@@ -120,6 +122,7 @@ async function timesOf(url: string, fault: Fault, servers: readonly Server[]): P
   const [proclaiming, resigning] = [locks.election('proclaimed'), locks.election('resigned')]
   const untilTold = ({ signal }: Lease) => new Promise(resolve => signal.addEventListener('abort', resolve))
   for (const election of [proclaiming, resigning]) void election.run(untilTold).catch(() => {})
+  await until('the run holds its name', async () => (await locks.inspect('run')).holders.length > 0)
   await until('both lead', () => [proclaiming, resigning].every(election => election.health().state === 'leading'))
   await until('the lease is over', () => overlong.remaining === 0)
 
@@ -134,6 +137,7 @@ async function timesOf(url: string, fault: Fault, servers: readonly Server[]): P
     measure('`locks.acquire(name, { wait })`', () => locks.acquire('b', { wait })),
     measure('`locks.acquire(name, { wait: 0 })`', () => locks.acquire('c', { wait: 0 })),
     measure('`locks.tryAcquire(name)`', () => locks.tryAcquire('d')),
+    measure('`locks.once(name, options, work)`', () => locks.once('m', { within: ttl }, async () => {})),
     measure('`locks.all(names).acquire()`', () => locks.all(['g', 'h']).acquire()),
     measure('`locks.all(names).acquire({ wait })`', () => locks.all(['i', 'j']).acquire({ wait })),
     measure('`locks.all(names).tryAcquire()`', () => locks.all(['k', 'l']).tryAcquire()),
@@ -141,6 +145,7 @@ async function timesOf(url: string, fault: Fault, servers: readonly Server[]): P
     measure('`locks.list()`, for each record', () => locks.list()[Symbol.asyncIterator]().next()),
     measure('`locks.break(name)`', () => locks.break('f')),
     measure('end of `locks.using`, lease held', () => inTime).then(end => expect(end).toBe('result')),
+    measure('end of `locks.once`, lease held', () => onceInTime).then(end => expect(end).toMatchObject({ ran: true })),
     measure('`lease.extend()`', () => extended.extend()),
     measure('`lease.annotate(note)`', () => annotated.annotate('note')),
     measure('`lease.release()`, lease held', () => released.release()).then(end => expect(end).toBe('unknown')),

@@ -72,7 +72,7 @@ export const RUN: CommandHelp = {
     ['holdfast run nightly -q -E 0 -- node invoices.js', 'for cron: a busy name is a success'],
     ['holdfast run nightly --wait 5m -- ./backup.sh', 'waits up to 5 minutes'],
     ['holdfast run migrate --wait forever --max 1h -- ./migrate.sh'],
-    ['holdfast run nightly -q -E 0 --at-least 1m --skip-if-ran-since 20h -- node invoices.js', 'once a day'],
+    ['holdfast run nightly -q -E 0 --skip-if-ran-since 12h -- node invoices.js', 'once a day'],
     ['holdfast run ledger --also account:7 --wait 1m -- node transfer.js', 'both names, or none'],
     ['holdfast run backup --limit 3 --wait 1h -- ./backup.sh', 'no more than three at a time'],
     [`holdfast run deploy -- sh -c 'echo "token $HOLDFAST_TOKEN"; ./deploy.sh'`],
@@ -108,7 +108,8 @@ export const RUN: CommandHelp = {
     },
     {
       flags: '--skip-if-ran-since DURATION',
-      text: 'Skips COMMAND if a run succeeded within this time',
+      text: 'Skips COMMAND if a run succeeded within this time, from its start',
+      values: 'half the time between runs',
       default: 'never skips',
     },
     {

@@ -97,7 +97,7 @@ export const BREAK: CommandHelp = {
       default: 'none',
     },
     { flags: '--all', text: 'Breaks all leases of a shared name', default: 'off' },
-    { flags: '--marker', text: 'Breaks the marker of --skip-if-ran-since', default: 'off' },
+    { flags: '--marker', text: 'Removes the marker of the last successful run', default: 'off' },
   ],
   exitCodes: [
     ['0', 'The lease was taken'],

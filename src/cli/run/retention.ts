@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { MARKER } from '../../contract/reserved.ts'
+import { systemEnvironment } from '../../contract/environment.ts'
+import type { Store } from '../../contract/store.ts'
+import { Marker } from '../../core/marker.ts'
 import { type Locks, subscribe } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
-import { messageOf, Usage } from '../failure.ts'
+import { messageOf } from '../failure.ts'
 import type { Output } from '../output.ts'
-import { inspectMarker, MARKER_NOTE, markerOf } from '../run-marker.ts'
 import type { Signals } from '../signals.ts'
 import { type Held, leasesOf, namesOf } from './held.ts'
 import { type Release, release } from './hold.ts'
@@ -13,62 +14,55 @@ import type { RunOptions } from './run-options.ts'
 /** Milliseconds. Less time than this may pass before a slow store answers. */
 const SHORTEST = 1_000
 
-const LONGEST_NAME = 255 // bytes
+const environment = systemEnvironment()
 
 /**
  * Leases that outlive the process: the names themselves for `--at-least`, and a marker for `--skip-if-ran-since`. Nobody renews
  * them, so the store measures the time, and no clock of one machine is compared with another's.
  */
 export class Retention {
-  readonly #locks: Locks
   readonly #options: RunOptions
   readonly #output: Output
   readonly #longest: number
+  readonly #marker: Marker | undefined
 
-  constructor(locks: Locks, options: RunOptions, output: Output) {
-    this.#locks = locks
+  /** Throws as `check`. */
+  constructor({ store }: Locks, options: RunOptions, output: Output) {
     this.#options = options
     this.#output = output
-    this.#longest = locks.store.guarantees.longestUnattended ?? Number.POSITIVE_INFINITY
+    this.#longest = store.guarantees.longestUnattended ?? Number.POSITIVE_INFINITY
+    this.#marker = markerIn(store, options)
   }
 
-  /** Throws `Usage` if the store cannot keep the marker for so long. Asks nothing. */
-  static check({ store }: Locks, { name, skipIfRanSince: since }: RunOptions): void {
-    const { kind, guarantees } = store
-    const { longestUnattended: longest = Number.POSITIVE_INFINITY } = guarantees
-    if (since === undefined) return
-    if (since > longest) {
-      const limit = `${kind} keeps a lease without its process for at most ${formatDuration(longest)}`
-      throw new Usage(`--skip-if-ran-since is too long for this store: ${limit}`)
-    }
-    const longestName = LONGEST_NAME - Buffer.byteLength(markerOf(''))
-    if (Buffer.byteLength(name) > longestName)
-      throw new Usage(
-        `NAME is too long for --skip-if-ran-since, which uses ${markerOf('NAME')}: expected at most ${longestName} bytes`,
-      )
+  /** Throws `INVALID_ARGUMENT` if the store cannot keep the marker for so long. Asks nothing. */
+  static check({ store }: Locks, options: RunOptions): void {
+    markerIn(store, options)
   }
 
-  /** True if a run succeeded within `--skip-if-ran-since`. Then, and after an error, the lease is released. */
-  async shouldSkip(lease: Held): Promise<boolean> {
-    const { name, skipIfRanSince } = this.#options
-    if (skipIfRanSince === undefined) return false
+  /** True if a run succeeded within `--skip-if-ran-since`. Then, and after an error, the lease is released, if there is one. */
+  async shouldSkip(lease?: Held): Promise<boolean> {
+    const { name } = this.#options
     let isKept = false
     try {
-      const holder = await inspectMarker(this.#locks, name)
+      const holder = await this.#marker?.find()
       isKept = holder === undefined
       if (!holder) return false
       const { owner, remaining } = holder
       const message = `${name} was run by ${owner} and is not run again for ${formatDuration(remaining)}: skipped`
       this.#output.info('skipped', message, { name, owner, remaining })
       return true
+    } catch (error) {
+      if (lease) throw error
+      return false // the acquire tries for longer, and says what is wrong
     } finally {
-      if (!isKept) await release(lease, this.#output)
+      if (lease && !isKept) await release(lease, this.#output)
     }
   }
 
   /** Starts the time of `--at-least`. Returns how to release the lease after the run. */
   start(signals: Signals): Release {
     const until = performance.now() + this.#options.atLeast
+    const began = environment.clock.now()
     return async (lease, output, exit) => {
       // A lease that expires from here on was held while the command ran.
       let hasExpired = false
@@ -76,28 +70,30 @@ export class Retention {
       const unsubscribe = subscribe('lease_lost', event => {
         hasExpired ||= leases.includes(event.lease) && event.reason === 'expired'
       })
-      if (exit === 0 && !signals.received) await this.#setMarker() // many commands end with 0 on SIGTERM, unfinished
+      // Many commands end with 0 on SIGTERM, unfinished.
+      if (exit === 0 && !signals.received && !lease.signal.aborted) await this.#mark(leases[0].owner, began)
       const left = Math.ceil(until - performance.now())
       if (left >= SHORTEST && left <= this.#longest && (await leave(lease, left))) return undefined
       await waitHolding(lease, left, signals)
       const loss = await release(lease, output)
       unsubscribe()
+      if (loss && !hasExpired) await this.#marker?.remove() // another command may have run at the same time
       if (!hasExpired) return loss
       if (left > 0) output.warn('not_kept', `${namesOf(lease)} was not held for all of --at-least: ${messageOf(loss)}`)
       return undefined
     }
   }
 
-  async #setMarker(): Promise<void> {
-    const { name, skipIfRanSince: ttl, owner } = this.#options
-    if (ttl === undefined) return
-    try {
-      const marker = { ttl, owner, note: MARKER_NOTE, heartbeat: false, [MARKER]: true }
-      await this.#locks.tryAcquire(markerOf(name), marker)
-    } catch (error) {
-      this.#output.warn('not_remembered', `${name} ran, but may run again too soon: ${messageOf(error)}`, { name })
-    }
+  async #mark(owner: string, began: number): Promise<void> {
+    const { name } = this.#options
+    const failure = await this.#marker?.write(owner, began)
+    if (failure)
+      this.#output.warn('not_marked', `${name} ran, but may run again too soon: ${messageOf(failure)}`, { name })
   }
+}
+
+function markerIn(store: Store, { name, skipIfRanSince: since }: RunOptions): Marker | undefined {
+  return since === undefined ? undefined : new Marker({ store, ...environment }, name, since, '--skip-if-ran-since')
 }
 
 /** Lets the lease end after `delay` ms without its process. False if the store did not extend it. */

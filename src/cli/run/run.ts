@@ -33,6 +33,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const locks = await connectedTo(url, { ttl: options.ttl, timeout: CONNECT_TIMEOUT, signal: signals.stop }, output)
   try {
     const retention = new Retention(locks, options, output)
+    if (await retention.shouldSkip()) return 0
     const lease = await acquire(locks, options, output, signals)
     if (typeof lease === 'number') return lease
     if (await retention.shouldSkip(lease)) return 0

@@ -1,10 +1,9 @@
 import { isShared, slotsText } from '../../contract/record.ts'
-import { titleOf } from '../../contract/reserved.ts'
+import { isMarker, markerOf, titleOf } from '../../contract/reserved.ts'
 import { LARGEST_LIMIT } from '../../contract/store.ts'
 import type { LeaseRecord, Locks } from '../../index.ts'
 import { seeHelp } from '../arguments.ts'
 import { EXIT, Usage } from '../failure.ts'
-import { isMarker, markerOf } from '../run-marker.ts'
 import { query } from './query.ts'
 
 const flag = { type: 'boolean' } as const
@@ -17,7 +16,6 @@ export function breakLease(args: readonly string[]): Promise<number> {
     const token = tokenOf(values)
     const slot = slotOf(values)
     const name = values.marker ? markerOf(argument) : argument
-    const wasMarker = await isMarker(locks, name)
     const isMeant = values.all || slot !== undefined || token !== undefined
     // If others begin to share the name meanwhile, at most one of them is ended.
     const only = isMeant ? slot : await aloneIn(locks, name)
@@ -26,7 +24,7 @@ export function breakLease(args: readonly string[]): Promise<number> {
     const state = broken || token === undefined ? { holders: [] } : await locks.inspect(name)
     const holders = state.holders.filter(({ slots = [0] }) => slot === undefined || slots.includes(slot))
     const title = slot === undefined ? titleOf(name) : `slot ${slot} of ${titleOf(name)}`
-    const told = broken ? brokenText(title, higher, wasMarker) : keptText(title, token, holders)
+    const told = broken ? brokenText(title, higher, isMarker(name)) : keptText(title, token, holders)
     output.done({ name, broken, token: higher, holders }, told)
     if (broken) return 0
     return holders.length > 0 ? EXIT.busy : EXIT.free
@@ -43,7 +41,7 @@ async function aloneIn(locks: Locks, name: string): Promise<number> {
 }
 
 function brokenText(title: string, token: bigint, wasMarker: boolean): string {
-  if (wasMarker) return `${title} is removed: the next run with --skip-if-ran-since is not skipped`
+  if (wasMarker) return `${title} is removed: the next run is not skipped`
   return (
     `${title} is free. Token ${token} is higher than that of its old holder.\n` +
     'The old holder is notified at its next renewal and may work until then. A resource that checks tokens refuses it ' +

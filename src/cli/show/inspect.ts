@@ -1,5 +1,6 @@
 import { isShared, slotsText, useOf, wantOf } from '../../contract/record.ts'
-import type { LeaseRecord } from '../../index.ts'
+import { isMarker, LONGEST_TEXT, markerOf, titleOf } from '../../contract/reserved.ts'
+import type { LeaseRecord, Locks } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
 import { paint, printable } from '../output.ts'
@@ -11,9 +12,13 @@ export function inspect(args: readonly string[]): Promise<number> {
     const state = await locks.inspect(argument)
     const { name, holders, waiters, nodes = [] } = state
     const [holder] = holders
+    const ran = await lastRun(locks, argument)
     const facts = isShared(holders) ? holders.map(slotFact) : holder ? factsOf(holder) : []
     const all: [string, string][] = [
       ...facts,
+      ...(ran
+        ? [['ran by', `${ran.owner}, not run again for ${formatDuration(ran.remaining)}`] as [string, string]]
+        : []),
       ...waiters.map((waiter, i): [string, string] => {
         const want = wantOf(waiter, [...holders, ...waiters])
         return [`waiting ${i + 1}`, `${waiter.owner}${want && `, ${want}`}${waiter.note && `  ${waiter.note}`}`]
@@ -26,16 +31,23 @@ export function inspect(args: readonly string[]): Promise<number> {
     const width = Math.max(9, ...all.slice(0, 100).map(([fact]) => fact.length))
     const lines = all.map(([fact, value]) => printable(`  ${fact.padEnd(width)}  ${value}`))
     const what = isShared(holders) ? `, held: ${useOf(holders)}` : holder ? '' : ' is free'
-    output.print(state, [`${paint('bold', name)}${what}`, ...lines].join('\n'))
+    output.print(state, [`${paint('bold', titleOf(name))}${what}`, ...lines].join('\n'))
     return holder ? 0 : EXIT.free
   })
 }
 
-function factsOf({ owner, token, remaining, note }: LeaseRecord): [string, string][] {
+/** The marker of the last run that succeeded. */
+async function lastRun(locks: Locks, name: string): Promise<LeaseRecord | undefined> {
+  const marker = markerOf(name)
+  if (isMarker(name) || Buffer.byteLength(marker) > LONGEST_TEXT) return undefined
+  return (await locks.inspect(marker)).holders[0]
+}
+
+function factsOf({ name, owner, token, remaining, note }: LeaseRecord): [string, string][] {
   return [
-    ['held by', owner],
+    [isMarker(name) ? 'ran by' : 'held by', owner],
     ['token', `${token}`],
-    ['remaining', `${formatDuration(remaining)}, unless renewed`],
+    ['remaining', `${formatDuration(remaining)}${isMarker(name) ? '' : ', unless renewed'}`],
     ...(note ? [['note', note] as [string, string]] : []),
   ]
 }

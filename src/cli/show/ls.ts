@@ -1,5 +1,5 @@
 import { isShared, slotsText, useOf, wantOf } from '../../contract/record.ts'
-import { titleOf } from '../../contract/reserved.ts'
+import { isMarker, titleOf } from '../../contract/reserved.ts'
 import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { query } from './query.ts'
@@ -37,8 +37,8 @@ function rowsOf(records: readonly LeaseRecord[]): string[][] {
   return [[title, useOf(holders), '', '', '', ''], ...slots, ...waiters]
 }
 
-function holderRow(title: string, { owner, token, remaining, note }: LeaseRecord): string[] {
-  return [title, 'held', owner, `${token}`, formatDuration(remaining), note]
+function holderRow(title: string, { name, owner, token, remaining, note }: LeaseRecord): string[] {
+  return [title, isMarker(name) ? 'ran' : 'held', owner, `${token}`, formatDuration(remaining), note]
 }
 
 function waiterRow({ name, owner, remaining, note, position = 0 }: LeaseRecord, want: string): string[] {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { slotsText } from '../../contract/record.ts'
-import { titleOf } from '../../contract/reserved.ts'
+import { isMarker, titleOf } from '../../contract/reserved.ts'
 import type { Hold } from '../../dashboard/hold.ts'
 import type { Sight } from '../../dashboard/sight.ts'
 import { type Look, Survey } from '../../dashboard/survey.ts'
@@ -95,7 +95,12 @@ function print(change: Change, isJson: boolean): void {
   const { at, event, name, owner, token, note, slots, waiters } = change
   const lease = [owner, token, ...(slots ? [slotsText(slots)] : []), ...(note ? [note] : [])]
   const facts = event === 'waiting' ? [`${waiters}`] : event === 'free' ? [] : lease
-  const text = [new Date(at).toISOString(), event.padEnd(7), titleOf(name), ...facts]
+  const text = [
+    new Date(at).toISOString(),
+    (event === 'held' && isMarker(name) ? 'ran' : event).padEnd(7),
+    titleOf(name),
+    ...facts,
+  ]
     .map(each => printable(each ?? ''))
     .join('  ')
   process.stdout.write(`${isJson ? stringify(change) : mask(text)}\n`)

@@ -75,7 +75,7 @@ describe('--skip-if-ran-since', () => {
     await holdfast(once)
     expect(await holdfast(['break', 'job', '--marker'])).toMatchObject({
       code: 0,
-      out: 'job (ran) is removed: the next run with --skip-if-ran-since is not skipped\n',
+      out: 'job (ran) is removed: the next run is not skipped\n',
     })
     expect(await holdfast(once)).toMatchObject({ code: 0, out: 'ran\n' })
   })

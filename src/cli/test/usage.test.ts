@@ -71,15 +71,15 @@ test.each([
   [['run', 'job', '--skip-if-ran-since', '0s', '--', 'true'], '--skip-if-ran-since 0 never skips a run'],
   [
     ['run', 'job', '--skip-if-ran-since', '1h', '--store', 'zookeeper://127.0.0.1:1', '--', 'true'],
-    '--skip-if-ran-since is too long for this store: zookeeper keeps a lease without its process for at most 24 s',
+    '--skip-if-ran-since is 3600000 ms, but zookeeper keeps a lease without its process for at most 24000 ms',
   ],
   [
     ['run', 'job', '--skip-if-ran-since', '1h', '--store', 'redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3', '--', 'x'],
-    'redlock of 3 keeps a lease without its process for at most 30 s',
+    'redlock of 3 keeps a lease without its process for at most 30000 ms',
   ],
   [
     ['run', 'x'.repeat(250), '--skip-if-ran-since', '1h', '--', 'true'],
-    'which uses NAME\u241fran: expected at most 249 bytes',
+    'the name has 250 bytes: with --skip-if-ran-since at most 249 are allowed',
   ],
   [['elect', 'job'], 'the command is missing, as in: holdfast elect job -- node job.js'],
   [['elect', 'job', 'true'], 'put the command after --, as in: holdfast elect job -- true'],

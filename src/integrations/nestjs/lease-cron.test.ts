@@ -9,8 +9,10 @@ import { until } from '../../../lab/servers/until.ts'
 import { createLocks } from '../../create-locks.ts'
 import { currentLease } from '../../current-lease.ts'
 import { sqlite } from '../../stores/sqlite/index.ts'
-import { LeaseCron, LeaseModule } from './index.ts'
+import { LeaseCron, type LeaseCronOptions, LeaseModule } from './index.ts'
 
+const HOUR = 3_600_000
+const LONGEST = 2 ** 31 - 1
 let folder: string
 const apps: INestApplication[] = []
 
@@ -23,8 +25,8 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Starts a replica whose method has these decorators, the lowest last. */
-async function replica(work: () => unknown, ...decorators: MethodDecorator[]): Promise<void> {
+/** Starts a replica whose method has these decorators, the lowest last. Returns how to call the method by hand. */
+async function replica(work: () => unknown, ...decorators: MethodDecorator[]): Promise<() => unknown> {
   class Jobs {
     run(): unknown {
       return work()
@@ -39,6 +41,8 @@ async function replica(work: () => unknown, ...decorators: MethodDecorator[]): P
   const app = (await Test.createTestingModule({ imports: [Root] }).compile()).createNestApplication()
   apps.push(app)
   await app.init()
+  const job = app.get(Jobs)
+  return () => job.run()
 }
 
 test('one of two replicas runs each scheduled time, under a lease', async () => {
@@ -71,6 +75,40 @@ test('a scheduled time is skipped while the run before goes on', async () => {
   expect(runs).toBe(1)
   resolve()
   await until('the next run', () => runs > 1)
+})
+
+test('a success counts for half the time between two scheduled ones, and a failure does not count', async () => {
+  let runs = 0
+  const name = 'failing'
+  const fails = (): never => {
+    runs++
+    throw new Error('disk full')
+  }
+  for (const _ of 'ab') await replica(fails, LeaseCron(), Cron('* * * * * *', { name }))
+  await until('both replicas, or one twice', () => runs >= 2)
+  const locks = createLocks(sqlite(join(folder, 'leases.db')))
+  expect((await locks.inspect('failing\u241fran')).holders).toEqual([])
+
+  for (const [expression, options, within] of [
+    ['0 3 * * *', {}, 12 * HOUR],
+    ['0 3,4 * * *', {}, HOUR / 2],
+    ['*/7 * * * *', {}, 2 * 60_000], // from minute 56 to the next hour
+    ['0 0 1 1 *', {}, LONGEST], // once a year
+    ['0 3 * * *', { within: 5 * HOUR }, 5 * HOUR],
+  ] as const) {
+    const name = `${expression} ${JSON.stringify(options)}`
+    const job = await replica(
+      () => 'done',
+      LeaseCron(options as LeaseCronOptions),
+      Cron(expression, { name, timeZone: 'Etc/UTC' }),
+    )
+    expect(await job(), 'called by hand').toBe('done')
+    const [marker] = (await locks.inspect(`${name}\u241fran`)).holders
+    expect(marker?.remaining, name).toBeGreaterThan(within - 60_000)
+    expect(marker?.remaining, name).toBeLessThanOrEqual(within)
+    expect(await job(), 'again').toBeUndefined()
+  }
+  await locks.close()
 })
 
 test('it refuses a method without a named schedule, and an offset', () => {

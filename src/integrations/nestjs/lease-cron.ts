@@ -1,18 +1,20 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { Inject } from '@nestjs/common'
 import { ModuleRef } from '@nestjs/core'
-import { checkKeys, invalid } from '../../contract/check.ts'
-import { surround } from '../../contract/surrounding.ts'
+import { invalid } from '../../contract/check.ts'
+import { LONGEST_DELAY } from '../../contract/timers.ts'
 import type { Locks } from '../../create-locks.ts'
-import { Ticks } from '../ticks.ts'
 import { type Method, methodOf, replace } from './method.ts'
 import { LOCKS } from './token.ts'
 
-export interface LeaseCronOptions {
+/** Options of `once`, as `@LeaseCron` takes them. */
+export interface LeaseCronOptions extends Omit<Parameters<Locks['once']>[1], 'within'> {
   /**
-   * Milliseconds for which a scheduled time is remembered: more than the clocks of the replicas differ.
-   * @default 30,000, or as long as the store can
+   * Milliseconds for which a success counts, from the start of the run, by the clock of the store: another replica whose
+   * clock is behind by less does not run the method again.
+   * @default half the shortest time between two scheduled ones, or as long as the store can
    */
-  readonly keep?: number | undefined
+  readonly within?: number | undefined
 }
 
 /** What is read of the jobs of `@nestjs/schedule`. */
@@ -21,16 +23,16 @@ interface Schedule {
   getNextDateFrom(start: Date, timeZone?: string): { toMillis(): number }
 }
 
-const known = new Set(['keep'])
-const KEEP = 30_000
-const LONGEST_DELAY = 86_400_000
+/** Scheduled times that are looked at. `@nestjs/schedule` takes some milliseconds for each, and knows eight years. */
+const TICKS = 31
+const FAR = 7 * 365 * 86_400_000
 const locksOf = Symbol('locks of @LeaseCron')
 const moduleOf = Symbol('module of @LeaseCron')
 
 /**
- * Lets one of all replicas run each scheduled time of a method with `@Cron` of `@nestjs/schedule`. Write it directly above
- * `@Cron`, which needs a `name`. While the method runs, it holds a lease of that name, `currentLease()`. A scheduled time
- * is skipped if the run before goes on somewhere. If the store fails, the run is skipped and the error logged by Nest.
+ * Runs a method with `@Cron` of `@nestjs/schedule` on one of all replicas, by `locks.once`. Write it directly above `@Cron`,
+ * which needs a `name`: that is the name of the lease. While the method runs, `currentLease()` is its lease. It does not run
+ * while it runs elsewhere, nor within `within` of a success. If the store fails, it does not run, and Nest logs the error.
  *
  * Throws `INVALID_ARGUMENT`.
  *
@@ -38,7 +40,6 @@ const moduleOf = Symbol('module of @LeaseCron')
  *     @Cron('0 3 * * *', { name: 'invoices', timeZone: 'Etc/UTC' })
  */
 export function LeaseCron(options: LeaseCronOptions = {}): MethodDecorator {
-  checkKeys(options, known, 'LeaseCron')
   return (target, _key, descriptor) => {
     const method = methodOf(descriptor, '@LeaseCron')
     const { name, utcOffset, cronTime } = Reflect.getMetadata('SCHEDULE_CRON_OPTIONS', method) ?? {}
@@ -47,18 +48,17 @@ export function LeaseCron(options: LeaseCronOptions = {}): MethodDecorator {
     if (typeof cronTime !== 'string') throw invalid('@LeaseCron needs a @Cron with a text such as "0 3 * * *"')
     Inject(LOCKS)(target, locksOf)
     Inject(ModuleRef)(target, moduleOf)
+    let gap: number | undefined
     const wrapped: Method = async function (...parameters) {
       const { [locksOf]: locks, [moduleOf]: module } = this as { [locksOf]?: Locks; [moduleOf]?: ModuleRef }
       if (!locks || !module) throw invalid('@LeaseCron: Nest did not make this object, or LeaseModule is missing')
-      const time = lastTime(await scheduleOf(module, name), Date.now())
-      const keep = options.keep ?? Math.min(KEEP, locks.store.guarantees.longestUnattended || KEEP)
-      const lease = await new Ticks(locks).begin(name, `${name}:${new Date(time).toISOString()}`, keep)
-      if (!lease) return undefined
-      try {
-        return await surround(lease, async () => method.apply(this, parameters))
-      } finally {
-        await lease.release()
+      let { within } = options
+      if (within === undefined) {
+        gap ??= await shortestGap(await scheduleOf(module, name))
+        within = Math.min(Math.floor(gap / 2), locks.store.guarantees.longestUnattended || LONGEST_DELAY)
       }
+      const outcome = await locks.once(name, { ...options, within }, async () => method.apply(this, parameters))
+      return outcome.ran ? outcome.result : undefined
     }
     replace(descriptor, method, wrapped)
   }
@@ -69,14 +69,17 @@ async function scheduleOf(module: ModuleRef, name: string): Promise<Schedule> {
   return module.get(SchedulerRegistry, { strict: false }).getCronJob(name).cronTime
 }
 
-/** The last scheduled time up to now: a timer may be late. Without one in some 18 hours, as in a run by hand, now. */
-function lastTime(schedule: Schedule, now: number): number {
+/** Milliseconds between the two of the next scheduled times that are closest. */
+async function shortestGap(schedule: Schedule): Promise<number> {
   const after = (time: number): number => schedule.getNextDateFrom(new Date(time), schedule.timeZone).toMillis()
-  for (let delay = 1_000; delay <= LONGEST_DELAY; delay *= 2) {
-    let time = after(now - delay)
-    if (time > now) continue
-    for (let next = after(time); next > time && next <= now; next = after(next)) time = next
-    return time
+  const begun = Date.now()
+  let shortest = Number.POSITIVE_INFINITY
+  let time = after(begun)
+  for (let i = 0; i < TICKS && shortest > 1_000 && time < begun + FAR; i += 1) {
+    await turn()
+    const next = after(time)
+    shortest = Math.min(shortest, next - time)
+    time = next
   }
-  return now
+  return shortest
 }

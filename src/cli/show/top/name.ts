@@ -1,4 +1,4 @@
-import { titleOf } from '../../../contract/reserved.ts'
+import { isMarker, titleOf } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
 import { printable } from '../../output.ts'
 import { ageOf, bar } from './columns.ts'
@@ -51,7 +51,7 @@ export function nameLines(
   return [...sections.slice(0, space - 1), [[`… ${sections.length - space + 1} more lines`, 'dim']]]
 }
 
-function factsOf({ held, holders, waiters }: Row): readonly (readonly [string, string])[] {
+function factsOf({ name, held, holders, waiters }: Row): readonly (readonly [string, string])[] {
   if (!held) return [['Holder', 'none']]
   if (holders.length > 0)
     return [
@@ -59,9 +59,9 @@ function factsOf({ held, holders, waiters }: Row): readonly (readonly [string, s
       ['Waiting', `${waiters.length}`],
     ]
   return [
-    ['Held by', held.owner],
+    [isMarker(name) ? 'Ran by' : 'Held by', held.owner],
     ['Held for', ageOf(held)],
-    ['Left', `${bar(held.remaining, held.most)} ${span(held.remaining)}, unless renewed`],
+    ['Left', `${bar(held.remaining, held.most)} ${span(held.remaining)}${isMarker(name) ? '' : ', unless renewed'}`],
     ['Token', held.token],
     ['Note', held.note || 'none'],
   ]

@@ -1,0 +1,82 @@
+import { checkKeys } from '../contract/check.ts'
+import type { Lease } from '../contract/lease.ts'
+import { Cancel } from '../contract/request.ts'
+import type { LeaseRecord } from '../contract/store.ts'
+import { warn } from '../contract/warnings.ts'
+import { Acquisition } from './acquisition.ts'
+import type { Core } from './core.ts'
+import type { HeldLease } from './held-lease.ts'
+import { Marker } from './marker.ts'
+import { type AcquireTerms, type OnceOptions, onceKeys } from './options.ts'
+import type { Signals } from './signals.ts'
+import { type Tried, type Work, type Works, workOf } from './work.ts'
+
+/** What `once` did. */
+export type Once<Result> =
+  | Tried<Result>
+  | {
+      readonly ran: false
+      /** The work has succeeded lately. */
+      readonly why: 'ran'
+      /** What the store remembers of that run: its `owner`, and in `remaining` how long it counts. */
+      readonly holder: LeaseRecord
+    }
+
+/** What `once` needs of locks. */
+export interface OnceHost {
+  readonly core: Core
+  readonly works: Works
+  readonly signals: Signals
+  /** How to acquire the name. Throws as `using`. */
+  terms(): AcquireTerms
+  hold(terms: AcquireTerms): Promise<HeldLease | Acquisition>
+}
+
+/** Runs `work` under a lease on `name` unless its marker is there, which it writes after a success. */
+export async function once<Result>(
+  { core, works, signals, terms, hold }: OnceHost,
+  name: string,
+  options: OnceOptions,
+  work: Work<Lease, Result>,
+): Promise<Once<Result>> {
+  workOf('once(name', [options, work], true)
+  checkKeys(options, onceKeys, 'once')
+  const { signal, ...asked } = terms()
+  const marker = new Marker(core, name, options.within)
+  const cancel = new Cancel()
+  const stop = signals.onAbort(signal, reason => cancel.cancel(reason))
+  let found: LeaseRecord | undefined
+  const hasRun = (holder: LeaseRecord) => ({ ran: false, why: 'ran', holder }) as const
+  const workUnlessFound = async (held: HeldLease): Promise<Result | undefined> => {
+    found = await marker.find(cancel) // a run may have succeeded since the first look
+    if (found) return undefined
+    cancel.throwIfCancelled()
+    const lost = held.check()
+    if (lost) throw lost
+    const began = core.clock.now()
+    const result = await work(held.handle)
+    // Before the release, so that who waits finds it. A lost lease makes `works.run` reject.
+    const failure = held.check() ? undefined : await marker.write(held.owner, began)
+    if (failure) {
+      const message = `${JSON.stringify(name)} ran, but may run again too soon, because the store did not mark it`
+      warn('HOLDFAST_NOT_MARKED', `${message}: ${failure.message}`, name)
+    }
+    return result
+  }
+  try {
+    // So most replicas never hold the name. If the store fails here, the acquire tries for longer, and says why.
+    found = await marker.find(cancel).catch(() => undefined)
+    if (found) return hasRun(found)
+    cancel.throwIfCancelled()
+    const held = await hold({ ...asked, signal, wait: options.wait ?? 0 })
+    if (held instanceof Acquisition) return { ran: false, why: 'held', holder: held.timeout().holder }
+    const result = await works.run(held, () => workUnlessFound(held), signal)
+    return found ? hasRun(found) : { ran: true, result: result as Result }
+  } catch (error) {
+    if (found) return hasRun(found)
+    await marker.remove()
+    throw error
+  } finally {
+    stop()
+  }
+}

@@ -176,7 +176,7 @@ test('invalid arguments are refused', async () => {
 test('missing marks and a missing server are reported', async () => {
   const missing = await holdfast(['fence', 'ls', '--url', `${server.url()}?table=none`])
   expect(missing).toMatchObject({
-    code: 64,
+    code: 78,
     err: expect.stringMatching(/"none" or its function is missing: .*fence sql/),
   })
   const gone = await holdfast(['fence', 'ls', '--url', 'postgres://u:secret@127.0.0.1:1/x'])

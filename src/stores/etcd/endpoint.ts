@@ -120,8 +120,7 @@ export class Endpoint {
     if (!/hang up|disconnected before secure|ECONNRESET|EPIPE/.test(error.message)) return error
     let hint = 'speaks TLS: etcds://'
     if (this.#isSecure) {
-      if (await isPlain(this.#address, VERSION))
-        return new Error(`${this.label} does not speak TLS: use etcd://`, { cause: error })
+      if (await isPlain(this.#address, VERSION)) return new Error(`${this.label} does not speak TLS`, { cause: error })
       hint = error.message.includes('EPIPE')
         ? 'refuses the certificate of this client, which needs the extended key usage clientAuth'
         : 'lacks TLS: etcd://'

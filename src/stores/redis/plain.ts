@@ -16,7 +16,7 @@ export async function unlessPlain<Opened>(
   const { promise: plain, reject } = Promise.withResolvers<never>()
   const ask = async (): Promise<void> => {
     if (await isPlain(endpoint, { ask: 'PING\r\n', answer: /^[+-]/ }, over.signal))
-      reject(new Error("this port does not speak TLS: use redis://, or leave out the client's option tls"))
+      reject(new Error('this port does not speak TLS'))
   }
   const timer = setTimeout(() => void ask(), PATIENCE).unref()
   try {

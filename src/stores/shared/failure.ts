@@ -34,7 +34,6 @@ export function noAnswerFrom(engine: string, error: unknown, sent: boolean, hint
   if (sent) return new LeaseError('OUTCOME_UNKNOWN', `no answer came from ${engine}: ${cause.message}`, { cause })
   const message = `${engine} cannot be reached: ${cause.message}${hint}`
   if (!PLAIN.test(cause.message)) return new LeaseError('STORE_UNAVAILABLE', message, { cause })
-  return new LeaseError('INVALID_ARGUMENT', `${message}: the URL or the client asks for TLS, which this port lacks`, {
-    cause,
-  })
+  const cure = '; the URL or the client asks for TLS: leave it out, or use another port'
+  return new LeaseError('INVALID_ARGUMENT', message + cure, { cause })
 }

@@ -146,7 +146,7 @@ export class Session {
         const reason = this.#judge(error, false)
         if (reason instanceof Expired || error instanceof Refused || this.#isClosed) throw reason
         const isWithoutTls = this.#ensemble.tls && this.#id === 0n && (await isPlain(server, STATUS))
-        const why = isWithoutTls ? 'it does not speak TLS: leave out tls' : textOf(error)
+        const why = isWithoutTls ? 'it does not speak TLS' : textOf(error)
         failures.push(`${server.host}:${server.port}: ${why}`)
       }
     }

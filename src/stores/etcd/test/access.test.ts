@@ -264,7 +264,7 @@ describe('with TLS', () => {
     const [a, b] = [await failureOf(hold(toPlain, claimOf('a'))), await failureOf(hold(toSecure, claimOf('a')))]
     expect(a).toMatchObject({
       code: 'INVALID_ARGUMENT',
-      message: expect.stringMatching(/does not speak TLS: use etcd:/),
+      message: expect.stringMatching(/does not speak TLS; the URL/),
     })
     expect(b.message).toMatch(/may be because it speaks TLS: etcds:/)
   })

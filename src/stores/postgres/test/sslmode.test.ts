@@ -77,7 +77,7 @@ describe.each([
     expect(await tryWith(`sslmode=${mode}`)).toMatch(untrusted)
     expect(await tryWith(`sslmode=${mode}&sslrootcert=${ca}`)).toBe(true)
     expect(await tryWith(`sslmode=${mode}&sslrootcert=${ca}`, plain)).toMatch(
-      /^INVALID_ARGUMENT: PostgreSQL cannot be reached: .* which this port lacks/,
+      /^INVALID_ARGUMENT: PostgreSQL cannot be reached: .*; the URL or the client asks for TLS/,
     )
   })
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { exitCode } from '../src/cli/failure.ts'
 import { LeaseError, type LeaseErrorCode } from '../src/contract/errors.ts'
 import { between, plain } from './members.ts'
 import { table } from './proof/page.ts'
@@ -12,8 +13,8 @@ export function errorsPage(page: string): string {
   const codes = Array.from(
     source.matchAll(/^ \* - `([A-Z_]+)`: (.*(?:\n \* {3}.*)*)/gm),
     ([, code = '', text = '']) => {
-      const { retryable } = new LeaseError(code as LeaseErrorCode, '')
-      return [`\`${code}\``, capital(plain(text)), retryable ? 'yes' : 'no']
+      const error = new LeaseError(code as LeaseErrorCode, '')
+      return [`\`${code}\``, capital(plain(text)), error.retryable ? 'yes' : 'no', String(exitCode(error))]
     },
   )
   const [, body = ''] = /^export interface CodedError<.*?\{\n(.*?)^\}/ms.exec(source) ?? []
@@ -23,7 +24,7 @@ export function errorsPage(page: string): string {
     return [`\`${name}\``, of.replaceAll("'", '`').replaceAll(' | ', ', ') || 'every', plain(comment)]
   })
   const tables = [
-    table(['code', 'what happened, and what to do', '`retryable`'], codes),
+    table(['code', 'what happened, and what to do', '`retryable`', 'exit code'], codes),
     table(['field', 'of', 'meaning'], fields),
   ]
   return between(page, 'errors', tables.join('\n\n'))

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Rolldown } from 'tsdown'
-import type { Script } from '../src/stores/redis/script.ts'
+import type { Program } from '../src/stores/redis/script.ts'
 
-/** How a module makes its script. */
-const CALL = /(?<=^export const script: Script = )scriptOf\(\{.*?^\}\)/ms
+/** How a module makes its scripts, and their names. */
+const CALL = /(?<=^export const (\w+): \w+ = )(?:scriptOf\(\{.*?^\}\)|programOf\(`.*?^`\))/gms
 
 const TOKENS = /--[^\n]*|'(?:[^'\\\n]|\\.)*'|\d[\w.]*|[A-Za-z_]\w*|\.{2,3}|[=~<>]=|\s+|./g
 const LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
@@ -13,11 +13,13 @@ export function minifiedScripts(): Rolldown.Plugin {
   return {
     name: 'minified-scripts',
     async transform(code, id) {
-      if (!CALL.test(code)) return undefined
-      const { script } = (await import(id)) as { script: Script }
-      const source = minified(script.source)
-      const sha = createHash('sha1').update(source).digest('hex')
-      return { code: code.replace(CALL, () => JSON.stringify({ ...script, source, sha })), map: null }
+      if (code.search(CALL) < 0) return undefined
+      const scripts = (await import(id)) as Record<string, Program>
+      const shipped = (_: string, name: string): string => {
+        const source = minified(scripts[name]?.source ?? '')
+        return JSON.stringify({ ...scripts[name], source, sha: createHash('sha1').update(source).digest('hex') })
+      }
+      return { code: code.replace(CALL, shipped), map: null }
     },
   }
 }

@@ -3,6 +3,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
+import { minified } from '../../../../script/lua.ts'
 import { acquireAlone, releaseAlone } from '../lone.ts'
 import { script } from '../verbs.ts'
 import { outcome, serverTime } from './outcome.ts'
@@ -83,6 +84,8 @@ const requests: Record<string, string> = {
   release: 'release 32 0 5000 0 0 ',
 }
 
+const BEHIND = 'a counter behind the clock'
+
 type Outcome = Awaited<ReturnType<typeof outcome>>
 
 /** Of the script of the store. */
@@ -130,6 +133,14 @@ describe('a small program answers and keeps what the script does, or nothing', (
         expect({ request, isEqual: await isEqual({ counter, state, request }) }).toEqual({ request, isEqual: true })
     })
 
+  test('it does so as it is shipped', async () => {
+    for (const state of Object.keys(states))
+      for (const request of Object.keys(requests)) {
+        const circumstances = { counter: BEHIND, state, request }
+        expect({ ...circumstances, isEqual: await isEqual(circumstances, minified) }).toMatchObject({ isEqual: true })
+      }
+  })
+
   test('it decides where nothing is in the way', async () => {
     await client.set(COUNTER, '100')
     for (const request of ['acquire', 'release', 'an acquire of a permit', 'release'])
@@ -148,8 +159,6 @@ describe('a small program answers and keeps what the script does, or nothing', (
     }
   })
 })
-
-const BEHIND = 'a counter behind the clock'
 
 /** Mistakes in the programs, and where each is seen. */
 const mistakes: Record<string, readonly [from: string, to: string, seen: Circumstances]> = {

@@ -36,7 +36,7 @@ export const usingCases: Case[] = casesOf(
         await until('the signal aborts', () => signal.aborted)
         return 42
       })
-      await assert.rejects(failed, { code: 'LEASE_LOST', result: 42, lease: name })
+      await assert.rejects(failed, { code: 'LEASE_LOST', result: 42, leaseName: name })
     },
 
     async 'using rejects LEASE_LOST if only the release shows the loss'(space) {

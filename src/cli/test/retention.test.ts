@@ -80,6 +80,39 @@ describe('--skip-if-ran-since', () => {
     expect(await holdfast(once)).toMatchObject({ code: 0, out: 'ran\n' })
   })
 
+  test('the marker is shown as a run, and not as a lease of somebody who works', async () => {
+    await holdfast(once)
+    expect((await holdfast(['ls'])).out).toMatch(
+      /^job \(ran\) +ran +alice .* the last run succeeded: not run again until/m,
+    )
+    expect(await holdfast(['inspect', 'job'])).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/^job is free\n +ran by +alice, not run again for (19 min 5\d s|20 min)\n$/),
+    })
+    const { out } = await holdfast(['inspect', 'job\u241fran'])
+    expect(out).toMatch(/^job \(ran\)\n +ran by +alice\n/)
+    expect(out).not.toContain('renewed')
+  })
+
+  test('counts from the start of the run, and skips without waiting for the name', async () => {
+    const slow = ['run', 'job', '--skip-if-ran-since', '20m', '--at-least', '10m', '--', 'sleep', '2']
+    await holdfast(slow)
+    const [, marker] = await held()
+    expect(marker).toMatchObject({ name: 'job\u241fran' })
+    expect(marker?.remaining).toBeLessThan(20 * 60_000 - 2_000)
+    expect(await holdfast(['run', 'job', '--wait', 'forever', ...once.slice(2)])).toMatchObject({ code: 0, out: '' })
+  })
+
+  test('a run that lost its lease does not count, even if the command ended with 0', async () => {
+    const work = ['sh', '-c', 'echo ready; while [ ! -e go ]; do sleep 0.05; done']
+    const running = start(['run', 'job', '--on-lost', 'ignore', '--skip-if-ran-since', '20m', '--', ...work])
+    await running.prints('ready')
+    await holdfast(['break', 'job'])
+    writeFileSync(join(folder, 'go'), '')
+    expect(await running.ended).toMatchObject({ code: 0 })
+    expect(await held()).toEqual([])
+  })
+
   test('runs again after a failure, after the time, and without the option', async () => {
     const fail = ['run', 'job', '--skip-if-ran-since', '500ms', '--', 'sh', '-c', 'echo ran; exit 3']
     expect(await holdfast(fail)).toMatchObject({ code: 3, out: 'ran\n' })

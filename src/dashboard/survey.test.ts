@@ -5,12 +5,16 @@ import { Sight } from './sight.ts'
 import { type Look, Survey } from './survey.ts'
 
 /** A survey of one name, which shows what is left of the lease of an owner at each look. */
-async function surveyed(...looks: (readonly [owner: string, remaining: number] | undefined)[]): Promise<Change[]> {
+function surveyed(...looks: (readonly [owner: string, remaining: number] | undefined)[]): Promise<Change[]> {
+  return surveyedOf('job', ...looks)
+}
+
+async function surveyedOf(name: string, ...looks: Parameters<typeof surveyed>): Promise<Change[]> {
   const records = looks.map((look, index): LeaseRecord[] => {
     if (!look) return []
     const [owner, remaining] = look
     const token = BigInt(looks.findLastIndex((each, at) => at <= index && each?.[0] !== owner) + 2)
-    return [{ name: 'job', state: 'held', owner, token, note: '', remaining }]
+    return [{ name, state: 'held', owner, token, note: '', remaining }]
   })
   const survey = new Survey({
     async *list() {
@@ -45,6 +49,11 @@ test('a holder that was renewed until it vanished released the name', async () =
   expect(await surveyed(['a', 9_000], ['a', 10_000], ['b', 10_000])).toMatchObject([
     { from: 'a', to: 'b', isTakeover: false },
   ])
+})
+
+test('that another replica ran a job is no change of its holder', async () => {
+  expect(await surveyedOf('job\u241fran', ['a', 9_000], ['b', 10_000])).toEqual([])
+  expect(await surveyed(['a', 9_000], ['b', 10_000])).toHaveLength(1)
 })
 
 /** A survey of a semaphore of three: the tokens that hold it at each look, each with what is left of its lease. */

@@ -54,6 +54,7 @@ test('onError gets each error and the number of failures in a row', async () => 
   const onError = (error: unknown, failures: number): unknown => told.push([error, failures])
   void locks.election('a', { pause: 100 }).run({ onError }, async () => {
     terms += 1
+    // oxlint-disable-next-line typescript/only-throw-error -- anything can be thrown
     if (terms !== 3) throw `${terms}`
   })
   await clock.advance(500)
@@ -118,6 +119,7 @@ test('health is not ok while the work fails, and says why without the text of th
   ]
   const codes: unknown[] = []
   void election.run({ onError: () => codes.push(election.health().lastError) }, async () => {
+    // oxlint-disable-next-line typescript/only-throw-error -- anything can be thrown
     throw errors[codes.length]
   })
   for (const [index, code] of ['ECONNREFUSED', 'TypeError', 'Error', 'Error', 'Error', 'STALE_TOKEN'].entries()) {

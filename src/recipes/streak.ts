@@ -27,6 +27,7 @@ export class Streak {
 /** `what` happened, and the code of the error. */
 export function safeError(what: string, error: unknown): SafeError {
   const { code, name } = (LeaseError.from(error) ?? Object(error)) as { code?: unknown; name?: unknown }
-  const known = [code, name].find(each => typeof each === 'string' && /^[\w.-]{1,64}$/.test(each)) ?? 'Error'
-  return { code: String(known), message: `${what}: ${known}` }
+  const isSafe = (each: unknown): each is string => typeof each === 'string' && /^[\w.-]{1,64}$/.test(each)
+  const known = [code, name].find(isSafe) ?? 'Error'
+  return { code: known, message: `${what}: ${known}` }
 }

@@ -2,6 +2,8 @@ import { execFile } from 'node:child_process'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { Cluster, Redis } from 'ioredis'
+import { createClient, createCluster, createSentinel } from 'redis'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type EtcdServer, startEtcd } from '../../lab/servers/etcd.ts'
 import { type MariaDbServer, startMariaDb } from '../../lab/servers/mariadb.ts'
@@ -10,7 +12,8 @@ import { type PostgresServer, startPostgres } from '../../lab/servers/postgres.t
 import { startProxy } from '../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../lab/servers/zookeeper.ts'
-import { connect, subscribe } from '../../src/index.ts'
+import { connect, createLocks, subscribe } from '../../src/index.ts'
+import { redis as storeOver } from '../../src/stores/redis/index.ts'
 import { failureOf } from '../support.ts'
 
 // A refusal that is not reported at once would exceed this.
@@ -170,6 +173,24 @@ test('ping answers whether the store serves now', async () => {
   expect(await failureOf(locks.ping())).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
   await locks.close()
   expect(await failureOf(locks.ping())).toMatchObject({ code: 'CLOSED' })
+})
+
+test('ping over clients that would connect for ever rejects', async () => {
+  const port = await reservePort()
+  const place = { host: '127.0.0.1', port: port.number }
+  const clients = [
+    new Redis({ ...place, lazyConnect: true }),
+    new Redis({ sentinels: [place], name: 'mymaster', lazyConnect: true }),
+    new Cluster([place], { lazyConnect: true }),
+    createClient({ socket: place }),
+    createCluster({ rootNodes: [{ socket: place }] }),
+    createSentinel({ name: 'mymaster', sentinelRootNodes: [place] }),
+  ]
+  for (const client of clients) {
+    await using locks = createLocks(storeOver(client))
+    expect(await failureOf(locks.ping())).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+  }
+  await port.release()
 })
 
 test('close ends a ping', async () => {

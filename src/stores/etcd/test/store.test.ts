@@ -107,7 +107,7 @@ describe('the data in etcd', () => {
     const key = `holdfast\t${claim.name}\theld\t${claim.id}`
     await server.call('kv/put', { key: base64(key), value: base64('{"format":1,"id":"x"}') })
     for (const verb of ['acquire', 'renew', 'annotate', 'release'] as const)
-      expect(await failureOf(store[verb](claim, signal))).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+      expect(await failureOf(store[verb](claim, signal))).toMatchObject({ code: 'FORMAT_MISMATCH', retryable: false })
     expect((await read(server, key)).kvs).toHaveLength(1)
     expect(await store.break(claim.name, { by: 'test' }, signal)).toBeDefined() // a way out
     await hold(store, claim)

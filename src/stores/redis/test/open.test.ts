@@ -91,7 +91,7 @@ test('reports a wrong password in a URL, and a server that does not respond', as
   await using wrong = await openStore(`redis://app:s3cret@127.0.0.1:${server.port}`)
   const refused = await failureOf(hold(wrong, claimOf('a')))
   expect(refused).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'ACCESS_DENIED',
     message: expect.stringMatching('correct them'),
   })
   expect(`${refused.message}${refused.stack}`).not.toMatch('s3cret')

@@ -135,7 +135,7 @@ describe('a URL', () => {
   test('reports a wrong password and its server, and serves once it is right', async () => {
     const [first, second, third] = addresses
     const own = `app:pw@${first},app:pw@${second},app:s3cret@${third}`
-    const locks = await connect(`redlock://${own}?trustRestarted=true&nodeTimeout=250`)
+    const locks = await connect(`redlock://${own}?trustRestarted=true&nodeTimeout=250`, { lazy: true })
     // Until all have answered, a majority may well be enough.
     const error = await failureOf(nodesOf(locks.store).then(() => locks.acquire('c')) as Promise<unknown>)
     expect(error).toMatchObject({ code: 'ACCESS_DENIED', retryable: false })

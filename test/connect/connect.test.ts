@@ -193,6 +193,15 @@ test('ping over clients that would connect for ever rejects', async () => {
   await port.release()
 })
 
+test('a replica of Redis is refused by the first acquire at once, although it can be read', async () => {
+  await using replica = await startRedis({ replicaOf: redis })
+  await using locks = await connect(replica.url, { ttl: 600_000 })
+  expect(await failureOf(locks.acquire('a'))).toMatchObject({
+    retryable: false,
+    message: expect.stringMatching(/read-only replica: connect to its master/),
+  })
+})
+
 test('close ends a ping', async () => {
   await using silent = await startProxy(redis)
   silent.down.drop()

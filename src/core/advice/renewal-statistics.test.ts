@@ -196,7 +196,8 @@ test('an answer after the loss of its lease does not start to measure the event 
 
 test('a process that measures its event loop can end', async () => {
   const program = `
-    import { createLocks, memory } from ${JSON.stringify(new URL('../../index.ts', import.meta.url).href)}
+    import { createLocks } from ${JSON.stringify(new URL('../../index.ts', import.meta.url).href)}
+    import { memory } from ${JSON.stringify(new URL('../../stores/memory/index.ts', import.meta.url).href)}
     const locks = createLocks(memory())
     const lease = await locks.acquire('a')
     await lease.extend()

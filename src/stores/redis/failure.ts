@@ -83,7 +83,7 @@ const otherType = /\bWRONGTYPE\b/
 
 /** Classifies failed requests to one server or cluster. */
 export class Failures {
-  /** Has a request been answered? */
+  /** Has a request been answered that is no mere read? */
   served = false
   readonly #driver: RedisDriver
 

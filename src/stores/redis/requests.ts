@@ -101,7 +101,7 @@ export class Requests {
       largest: LARGEST,
       send: (connection, requests, sent) =>
         connection.carryOut(requests, sent).then(
-          reply => this.#learn(connection, reply),
+          reply => this.#learn(connection, reply, requests),
           error => {
             if (!isReply(error)) this.#options.missing?.(requests)
             throw error
@@ -113,7 +113,7 @@ export class Requests {
     return requests
   }
 
-  #learn(connection: ScriptConnection, reply: Reply): Reply {
+  #learn(connection: ScriptConnection, reply: Reply, requests: readonly Request[]): Reply {
     // Callers of this answer run first. If one of them releases the name, the waiter asks in the same call.
     if (reply.woken)
       setImmediate(() => {
@@ -122,7 +122,8 @@ export class Requests {
     if (reply.refused !== undefined) warnOfNotifications(reply.refused)
     const refusal = reply.answers.find(isRefusal)
     if (refusal !== undefined) this.#connections.doubt(connection, refusal)
-    else if (!this.#failures.served) {
+    // A replica and a node of a cluster may answer a read.
+    else if (!this.#failures.served && requests.some(({ verb }) => verb !== 'inspect')) {
       this.#failures.served = true
       void warnOfEviction(connection.wire)
     }

@@ -13,8 +13,8 @@ export interface Leniency extends Slack {
   readonly knowsNoEnds?: boolean
   /** Does it not count, in `ahead`, claims that join the queue at the same time? That number is for people. */
   readonly countsLate?: boolean
-  /** It keeps the position of each waiter that is watched, whatever it answered before. */
-  readonly keepsWatched?: boolean
+  /** Does it keep the position of each waiter that is watched, whatever it answered before? @default after `kept` only */
+  readonly keepsWatched?: boolean | 'perhaps'
 }
 
 const TINY = 0.01

@@ -53,7 +53,7 @@ export function differ(harness: StoreHarness, leniency: Partial<Rig> = {}): void
   afterAll(() => harness.end())
 }
 
-const DEMAND = { limit: 1, units: 1, queue: true, roundTrip: 0 }
+const DEMAND = { limit: 1, units: 1, queue: true, roundTrip: 0, isWatched: true }
 
 /** The answer to the first waiter of a client does not say that it is kept. It is not read for longer than its position lasts. */
 const UNSUBSCRIBED: History = {

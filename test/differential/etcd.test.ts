@@ -8,6 +8,8 @@ differ(etcdHarness(), {
   knowsNoEnds: true,
   // A keepalive lasts for the ttl that the lease has. R1 and R6 ask for no less than the ttl of the claim.
   keepsTtl: true,
+  // R15 asks for that only after `kept`.
+  keepsWatched: 'perhaps',
   // Only a waiter learns when a grace period began. The documented limits say so.
   triesWait: true,
   // A grant compares that no key was created since the store looked, and not that none was deleted. So it is above a break

@@ -10,6 +10,8 @@ export interface Demand {
   /** Does its lease end if it is not renewed during the history? */
   readonly isBrief: boolean
   readonly roundTrip: number
+  /** Is it watched while it waits? If not, its process has died. */
+  readonly isWatched: boolean
 }
 
 /** One request. `claim` and `client` are numbers: of a claim of the history, and of a client of the engine. */
@@ -32,6 +34,8 @@ export type Step =
   | { readonly verb: 'wait'; readonly ms: number }
   /** The clock is set back. */
   | { readonly verb: 'back'; readonly ms: number }
+  /** The name is released, and after so many milliseconds one of the first waiters asks. */
+  | { readonly verb: 'hand over'; readonly ms: number; readonly to: number }
   /** Each waiter that was woken asks. */
   | { readonly verb: 'follow' }
   /** Whoever must be woken is. */
@@ -51,6 +55,7 @@ const demand: fc.Arbitrary<Demand> = fc
     queue: fc.constantFrom(true, true, true, false),
     isBrief: fc.constantFrom(false, false, true),
     roundTrip: fc.constantFrom(0, 0, 0, 150),
+    isWatched: fc.constantFrom(true, true, false),
   })
   .map(given => ({ ...given, units: Math.min(given.limit, given.units) }))
 
@@ -95,6 +100,14 @@ export function histories(brief: number, steps: number): fc.Arbitrary<History> {
     { arbitrary: fc.record({ verb: fc.constant('abort'), request, early: fc.boolean() }), weight: 1 },
     { arbitrary: fc.record({ verb: fc.constant('wait'), ms }), weight: 3 },
     { arbitrary: fc.record({ verb: fc.constant('back'), ms: fc.constant(5_000) }), weight: 1 },
+    {
+      arbitrary: fc.record({
+        verb: fc.constant('hand over'),
+        ms: fc.constantFrom(0, TURN + 20, TURN + 170),
+        to: fc.constantFrom(0, 1, 1, 2),
+      }),
+      weight: 3,
+    },
     { arbitrary: fc.constant({ verb: 'follow' }), weight: 4 },
     { arbitrary: fc.constant({ verb: 'settle' }), weight: 1 },
   )

@@ -62,6 +62,7 @@ export async function play(history: History, rig: Rig): Promise<string | undefin
 class Player {
   readonly #rig: Rig
   readonly #claims: readonly Claim[]
+  readonly #unwatched = new Set<string>()
   readonly #watches = new Map<string, Watch>()
   readonly #kept = new Set<string>()
   /** By claim: when it asked last, and its last token. */
@@ -75,19 +76,19 @@ class Player {
     this.#rig = rig
     this.#states = new States(rig)
     const name = `differential-${randomBytes(6).toString('hex')}`
-    this.#claims = demands.map(({ isBrief, ...demand }, index) => {
+    this.#claims = demands.map(({ isBrief, isWatched, ...demand }, index) => {
       const id = randomBytes(16).toString('hex')
+      if (!isWatched) this.#unwatched.add(id)
       return { ...demand, name, id, owner: `claim ${index}`, ttl: isBrief ? rig.brief : LONG, note: '' }
     })
   }
 
   async take(step: Step): Promise<string | undefined> {
     if (step.verb === 'wait') {
-      const began = this.#rig.now()
-      await this.#rig.sleep(step.ms)
-      this.#stalled(this.#rig.now() - began - step.ms)
+      await this.#wait(step.ms)
       return undefined
     }
+    if (step.verb === 'hand over') return this.#handOver(step.ms, step.to)
     if (step.verb === 'settle') return this.settle()
     if (step.verb === 'back') return this.#setBack(step.ms)
     if (step.verb === 'follow') return this.#follow()
@@ -105,7 +106,7 @@ class Player {
 
   /** Waits until all waiters that must be woken are, by one of the possible states. */
   async settle(): Promise<string | undefined> {
-    const { now, sleep, latestWake, precision } = this.#rig
+    const { now, latestWake, precision } = this.#rig
     const isWoken = (id: string, since: number): boolean => {
       const watch = this.#watches.get(id)
       // A waiter that was woken and has not asked since need not be woken again: its store cannot know that it does not ask.
@@ -126,9 +127,7 @@ class Player {
         const ids = [...(state?.expected ?? [])].filter(([id, { since }]) => !isWoken(id, since))
         return `no wake reached ${ids.map(([id]) => this.#claims.find(claim => claim.id === id)?.owner).join(', ')}`
       }
-      const began = now()
-      await sleep(5)
-      this.#stalled(now() - began - 5)
+      await this.#wait(5)
     }
   }
 
@@ -148,6 +147,24 @@ class Player {
       await client?.release({ name, id }, AbortSignal.timeout(5_000)).catch(() => {})
   }
 
+  async #wait(ms: number): Promise<void> {
+    const { now, sleep } = this.#rig
+    const began = now()
+    await sleep(ms)
+    this.#stalled(now() - began - ms)
+  }
+
+  async #handOver(ms: number, to: number): Promise<string | undefined> {
+    const numberOf = (id: string): number => this.#claims.findIndex(claim => claim.id === id)
+    for (const { id } of this.#states.all[0]?.early.holders ?? []) {
+      const problem = this.#add([await this.#send({ verb: 'release', claim: numberOf(id), client: 0 })])
+      if (problem) return problem
+    }
+    await this.#wait(ms)
+    const waiter = this.#states.all[0]?.early.waiters[to]
+    return waiter && this.#add([await this.#send({ verb: 'acquire', claim: numberOf(waiter.id), client: 0 })])
+  }
+
   async #follow(): Promise<string | undefined> {
     for (const [index, { id }] of this.#claims.entries()) {
       const isDue = this.#watches.get(id)?.wakes.some(({ at, due }) => {
@@ -162,9 +179,8 @@ class Player {
 
   #add(requests: readonly Sent[]): string | undefined {
     const problem = this.#states.add(requests)
-    // A store may keep the position of each waiter that is watched, also if it did not answer so (R15).
     const isOpen = ({ id }: Waiter): boolean => this.#watches.has(id) && !this.#kept.has(id)
-    if (this.#rig.precision > 0)
+    if (this.#rig.keepsWatched === 'perhaps')
       this.#states.change(({ late, ...state }) => {
         const waiters = late.waiters.map(each => (isOpen(each) ? { ...each, lapses: Infinity } : each))
         return { ...state, late: { ...late, waiters } }
@@ -253,9 +269,9 @@ class Player {
     if (answer.held) {
       this.#tokens.set(id, answer.token)
       this.#stop(id)
-    } else if (claim.queue && store.watch) {
+    } else if (claim.queue && store.watch && !this.#unwatched.has(id)) {
       if (!this.#watches.has(id)) await this.#watch(store, claim)
-      if (answer.kept || this.#rig.keepsWatched) this.#kept.add(id)
+      if (answer.kept || this.#rig.keepsWatched === true) this.#kept.add(id)
       else this.#kept.delete(id)
     }
   }

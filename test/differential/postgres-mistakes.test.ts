@@ -1,4 +1,7 @@
-/** Mistakes in the functions of PostgreSQL, which the differential test catches. Each takes some seconds. */
+/**
+ * Mistakes in the functions of PostgreSQL, which the differential test catches. Most take some seconds. A lost wake is seen only
+ * until the store asks for its waiters.
+ */
 import { expect, test, vi } from 'vitest'
 import type { Names } from '../../src/stores/postgres/names.ts'
 import { isFull } from '../tier.ts'
@@ -41,7 +44,7 @@ test.skipIf(!isFull).each(MISTAKES)('%s', { timeout: 300_000 }, async (_, from, 
   const [harness] = postgresHarnesses()
   if (!harness) return expect.unreachable()
   try {
-    expect(await failures(harness, POSTGRES, { endOnFailure: true })).toMatch(CAUGHT)
+    expect(await failures(harness, { ...POSTGRES, latestWake: 1_000 }, { endOnFailure: true })).toMatch(CAUGHT)
   } finally {
     await harness.end()
     vi.doUnmock(SCHEMA)

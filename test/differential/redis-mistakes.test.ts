@@ -32,7 +32,7 @@ test.skipIf(!isFull).each(MISTAKES)('%s', { timeout: 300_000 }, async (_, from, 
   const [harness] = redisHarnesses()
   if (!harness) return expect.unreachable()
   try {
-    expect(await failures(harness, { keepsWatched: true }, { endOnFailure: true })).not.toBe('')
+    expect(await failures(harness, { keepsWatched: true, latestWake: 1_000 }, { endOnFailure: true })).not.toBe('')
   } finally {
     await harness.end()
     vi.doUnmock(VERBS)

@@ -6,6 +6,8 @@ differ(zookeeperHarness(), {
   // documented limits say so, and that other processes do not know what remains of a lease.
   lasts: ms => 0.5 * ms,
   knowsNoEnds: true,
+  // A waiter has its position for as long as its session lasts. R15 asks for that only after `kept`.
+  keepsWatched: 'perhaps',
   // A claim creates its node, which others see (R8), and is granted by the next transaction.
   isSplit: true,
 })

@@ -86,6 +86,11 @@ export function histories(brief: number, steps: number): fc.Arbitrary<History> {
     },
     { arbitrary: fc.record({ verb: fc.constant('inspect'), client }), weight: 2 },
   )
+  /** An acquire whose claim is withdrawn meanwhile. */
+  const crossing = fc.tuple(client, client, claim).map(([one, other, claim]): Request[] => [
+    { verb: 'acquire', client: one, claim },
+    { verb: 'release', client: other, claim },
+  ])
   const ms = fc.constantFrom(1, TURN + 20, TURN + 20, 3 * TURN, Math.ceil(1.1 * brief), 1_030)
   const step: fc.Arbitrary<Step> = fc.oneof(
     { arbitrary: request, weight: 24 },
@@ -93,7 +98,10 @@ export function histories(brief: number, steps: number): fc.Arbitrary<History> {
     {
       arbitrary: fc.record({
         verb: fc.constant('together'),
-        requests: fc.array(request, { minLength: 2, maxLength: 3 }),
+        requests: fc.oneof(
+          { arbitrary: fc.array(request, { minLength: 2, maxLength: 3 }), weight: 2 },
+          { arbitrary: crossing, weight: 1 },
+        ),
       }),
       weight: 3,
     },

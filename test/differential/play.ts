@@ -92,8 +92,12 @@ class Player {
     if (step.verb === 'settle') return this.settle()
     if (step.verb === 'back') return this.#setBack(step.ms)
     if (step.verb === 'follow') return this.#follow()
-    if (step.verb === 'together')
-      return this.#add(await Promise.all(apart(this.#rig, step.requests).map(each => this.#send(each))))
+    if (step.verb === 'together') {
+      const waits = (claim: number): boolean => {
+        return this.#states.all.some(({ early }) => early.waiters.some(({ id }) => id === this.#claims[claim]?.id))
+      }
+      return this.#add(await Promise.all(apart(this.#rig, step.requests, waits).map(each => this.#send(each))))
+    }
     if (step.verb !== 'abort') return this.#add([await this.#send(step)])
     const controller = new AbortController()
     if (step.early) controller.abort()

@@ -39,6 +39,8 @@ export class Recovery {
     // A copy of the request may have been granted after the key was read.
     if (!held && known.loan.revision !== undefined) held = await this.recover(claim)
     if (held) return held
+    // A release of the claim has given the lease back meanwhile. Another claim may use it.
+    if (known.loan.isOver) return undefined
     // It may still arrive, but has no effect once its lease is revoked.
     known.loan.isOver = true
     await this.#leases.revoke(known.lease).catch(orMissing)

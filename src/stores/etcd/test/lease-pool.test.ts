@@ -50,6 +50,22 @@ test('a stale copy of a grant does nothing when another claim uses the lease', a
   expect(await store.renew(next, signal)).toBeDefined()
 })
 
+test('R6: a copy of an acquire beside the release of its claim does not end the claim that is on the lease by then', async () => {
+  const [first, next] = [claimOf(name(), { queue: true }), claimOf(name())]
+  await hold(store, first)
+  const lease = await leaseOf(first.name)
+  const held = relay.holdBack(/range/) // the copy reads whether it holds
+  const copy = store.acquire(first, signal)
+  const pass = await held
+  expect(await store.release(first, signal)).toBe('released')
+  await hold(store, next)
+  expect(await leaseOf(next.name)).toBe(lease)
+  pass()
+  await copy
+  expect(await leaseOf(next.name)).toBe(lease)
+  expect(await store.renew(next, signal)).toBeDefined()
+})
+
 test.each(['break', 'release'] as const)(
   'a %s by another store that comes late does not end the claim that is on the lease by then',
   async verb => {
@@ -89,7 +105,7 @@ test('another store of the claim, such as that of the thread, renews it on its c
 })
 
 test('a lease that ended meanwhile is replaced by a new one, in the same request', async () => {
-  const [first, next] = [claimOf(name()), claimOf(name())]
+  const [first, next] = [claimOf(name(), { queue: true }), claimOf(name())]
   await hold(store, first)
   const lease = await leaseOf(first.name)
   await store.release(first, signal)

@@ -11,7 +11,10 @@ export type Answer = Grant | Busy | undefined | boolean | 'released' | 'gone' | 
 export interface Leniency extends Slack {
   /** It does not know, or not exactly, when leases and positions end. */
   readonly knowsNoEnds?: boolean
-  /** Does it not count, in `ahead`, claims that join the queue at the same time? That number is for people. */
+  /**
+   * Does it not count, in `ahead`, claims that join the queue at the same time? That number is for people. A tombstone of that
+   * time keeps the claim from joining, and refuses it when it asks again.
+   */
   readonly countsLate?: boolean
   /** Does it keep the position of each waiter that is watched, whatever it answered before? @default after `kept` only */
   readonly keepsWatched?: boolean | 'perhaps'
@@ -77,10 +80,13 @@ function check(
   }
   if (ruling.verb !== 'acquire' || ruling.held || !given || given.held) return tokens
   const { ahead, retryAfter, holder } = given
+  // Does the answer count everything that was decided before?
+  const counts = isAlone || (isOneStep(leniency) && !leniency.countsLate)
   // It was withdrawn, so it asks no more. That a name is held can be answered without a look for a tombstone.
   if (to.early.gone.has(idOf(op) as string))
-    return op.verb === 'acquire' && op.asker.queue ? same('retryAfter', LONGEST_REQUEST, retryAfter, tokens) : tokens
-  const counts = isAlone || (isOneStep(leniency) && !leniency.countsLate)
+    return counts && op.verb === 'acquire' && op.asker.queue
+      ? same('retryAfter', LONGEST_REQUEST, retryAfter, tokens)
+      : tokens
   if (ahead !== undefined && counts) same('ahead', ruling.ahead, ahead, tokens)
   const [shortest, longest] = retry as readonly [number, number]
   // A waiter that is kept is woken in time. Where nobody knows when others end, a claim that does not queue may ask late.

@@ -2,6 +2,9 @@ import fc from 'fast-check'
 import { LARGEST_LIMIT } from '../../src/contract/store.ts'
 import { TURN } from '../../src/contract/time.ts'
 
+/** Of the ttl of a claim, for which it is renewed. */
+export const LARGEST_FACTOR = 2
+
 /** One of the claims of a history. */
 export interface Demand {
   readonly limit: number
@@ -70,7 +73,12 @@ export function histories(brief: number, steps: number): fc.Arbitrary<History> {
     { arbitrary: acquire, weight: 12 },
     { arbitrary: release, weight: 5 },
     {
-      arbitrary: fc.record({ verb: fc.constant('renew'), client, claim, factor: fc.constantFrom(1, 1, 2) }),
+      arbitrary: fc.record({
+        verb: fc.constant('renew'),
+        client,
+        claim,
+        factor: fc.constantFrom(1, 1, LARGEST_FACTOR),
+      }),
       weight: 2,
     },
     {

@@ -1,5 +1,6 @@
 import { Name, positionLifetime } from '../../src/stores/shared/rules/name.ts'
 import { type Holder, type NameState, UNUSED } from '../../src/stores/shared/rules/state.ts'
+import { LARGEST_FACTOR } from './history.ts'
 import { decide, idOf, type Op, type Ruling, shapeOf } from './op.ts'
 import { kept, narrowed, unwritten } from './written.ts'
 
@@ -219,12 +220,14 @@ function outcome(
 ): Outcome {
   const tokenOf = (token: bigint): number => [...from.tokens].find(([, real]) => real === token)?.[0] ?? -1
   const [first, last] = [nameAt(from.early, sent, verdict, slack), nameAt(from.late, received, verdict, slack)]
-  const asked = slack.keepsTtl ? withTtl(op, from.early) : op
-  const ruling = decide(first.name, asked, tokenOf)
-  decide(last.name, asked, tokenOf)
+  const ruling = decide(first.name, op, tokenOf)
+  decide(last.name, slack.keepsTtl ? withLongestTtl(op, from.early) : op, tokenOf)
   const seen = [first.name.state, kept(last.name.state, last.given, slack)] as const
   const at = Math.max(from.at, sent)
-  if (op.verb === 'inspect') return { ruling, seen, to: { ...from, at, early: first.given, late: last.given } }
+  // A claim that was withdrawn is refused without a look at what has ended.
+  const isRefused = slack.precision > 0 && op.verb === 'acquire' && first.name.state.gone.has(op.asker.id)
+  if (op.verb === 'inspect' || isRefused)
+    return { ruling, seen, to: { ...from, at, early: first.given, late: last.given } }
   const isNarrow = slack.isNarrow && (op.verb === 'renew' || op.verb === 'annotate')
   const [decided, decidedLate] = isNarrow
     ? [narrowed(first.name.state, first.given, op.id), narrowed(last.name.state, last.given, op.id)]
@@ -269,11 +272,10 @@ function outcome(
   }
 }
 
-/** The request of a holder for the ttl of its lease, if that is longer. */
-function withTtl(op: Op, { holders }: NameState): Op {
-  if (op.verb !== 'acquire') return op
-  const ttl = holders.find(({ id }) => id === op.asker.id)?.ttl ?? 0
-  return { ...op, asker: { ...op.asker, ttl: Math.max(op.asker.ttl, ttl) } }
+/** The request of a holder with the longest ttl that its lease may have. */
+function withLongestTtl(op: Op, { holders }: NameState): Op {
+  if (op.verb !== 'acquire' || holders.every(({ id }) => id !== op.asker.id)) return op
+  return { ...op, asker: { ...op.asker, ttl: LARGEST_FACTOR * op.asker.ttl } }
 }
 
 function endOf({ holders, waiters }: NameState, key: string): number {

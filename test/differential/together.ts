@@ -21,24 +21,23 @@ export interface Sent {
 /** Requests of which none sees another one between its two steps. `waits`: may this claim wait? */
 export function apart(
   { isSplit, joinsLater, grantsLate }: Slack,
-  requests: readonly Request[],
+  all: readonly Request[],
   waits: (claim: number) => boolean,
 ): readonly Request[] {
-  if (grantsLate) return requests.filter(({ verb }) => verb !== 'break')
-  if (!isSplit && !joinsLater) return requests
+  const requests = grantsLate ? all.filter(({ verb }) => verb !== 'break') : all
   const claims = requests.map(each => ('claim' in each ? each.claim : undefined))
   const isFirst = (_: Request, index: number): boolean => claims.indexOf(claims[index]) === index
-  // An acquire that is under way may still be granted by the position that its claim had before it was released (R4).
-  if (joinsLater) {
-    const released = new Set(requests.flatMap(each => (each.verb === 'release' ? [each.claim] : [])))
-    const mayWait = (claim: number): boolean =>
-      waits(claim) || requests.filter(each => each.verb === 'acquire' && each.claim === claim).length > 1
-    return requests.filter((each, index) => {
-      const claim = claims[index]
-      return claim === undefined || !released.has(claim) || !mayWait(claim) || isFirst(each, index)
-    })
-  }
-  return requests.filter((request, index) => request.verb !== 'inspect' && isFirst(request, index))
+  if (isSplit) return requests.filter((request, index) => request.verb !== 'inspect' && isFirst(request, index))
+  if (!joinsLater && !grantsLate) return requests
+  // An acquire that is under way may still be granted by the position that its claim had before it was released (R4). Over
+  // etcd, it may itself end what the release would have found.
+  const released = new Set(requests.flatMap(each => (each.verb === 'release' ? [each.claim] : [])))
+  const mayWait = (claim: number): boolean =>
+    waits(claim) || requests.filter(each => each.verb === 'acquire' && each.claim === claim).length > 1
+  return requests.filter((each, index) => {
+    const claim = claims[index]
+    return claim === undefined || !released.has(claim) || !mayWait(claim) || isFirst(each, index)
+  })
 }
 
 /** What a claim was told, and that it joins the queue. */

@@ -8,6 +8,8 @@ differ(etcdHarness(), {
   knowsNoEnds: true,
   // A keepalive lasts for the ttl that the lease has. R1 and R6 ask for no less than the ttl of the claim.
   keepsTtl: true,
+  // After two thirds, the position of a waiter that does not ask is deleted. R8 asks for one third, its `retryAfter`.
+  keepsFor: 0.6,
   // R15 asks for that only after `kept`.
   keepsWatched: 'perhaps',
   // Only a waiter learns when a grace period began. The documented limits say so.

@@ -11,6 +11,7 @@ import type { Op } from './op.ts'
 import { type Possible, Undecided, type Watching } from './possible.ts'
 import { forPeople, States } from './states.ts'
 import { apart, type Sent } from './together.ts'
+import { LEAST_KEPT } from './written.ts'
 
 /** An engine under test. */
 export interface Rig extends Leniency {
@@ -166,7 +167,13 @@ class Player {
     }
     await this.#wait(ms)
     const waiter = this.#states.all[0]?.early.waiters[to]
-    return waiter && this.#add([await this.#send({ verb: 'acquire', claim: numberOf(waiter.id), client: 0 })])
+    if (!waiter) return undefined
+    const request: Request = { verb: 'acquire', claim: numberOf(waiter.id), client: 0 }
+    const sent = await this.#send(request)
+    const problem = this.#add([sent])
+    if (problem || ms === 0 || (sent.answer?.is as Grant | Busy | undefined)?.held) return problem
+    await this.#wait(ms) // since then its process knows that the name is free
+    return this.#add([await this.#send(request)])
   }
 
   async #follow(): Promise<string | undefined> {
@@ -307,7 +314,7 @@ class Player {
    */
   #neglect(id: string, before: number, after: number): void {
     if (!this.#kept.delete(id)) return
-    const { now: read, lasts, precision } = this.#rig
+    const { now: read, lasts, precision, keepsFor = LEAST_KEPT } = this.#rig
     const now = read()
     const asked = this.#asked.get(id) ?? Number.NEGATIVE_INFINITY
     const until = (state: NameState, lapses: (lifetime: number) => number): NameState => ({
@@ -318,7 +325,7 @@ class Player {
     })
     this.#states.change(state => ({
       ...state,
-      early: until(state.early, lifetime => Math.max(now - before, asked + lasts(0.75 * lifetime) - precision)),
+      early: until(state.early, lifetime => Math.max(now - before, asked + lasts(keepsFor * lifetime) - precision)),
       late: until(state.late, lifetime => now + lifetime + after),
     }))
   }

@@ -59,6 +59,8 @@ export interface Slack {
   readonly joinsLater?: boolean
   /** Does a claim that does not queue pass no waiter, also if that does not ask? */
   readonly triesWait?: boolean
+  /** The share of its lifetime for which a position lasts at least. @default LEAST_KEPT */
+  readonly keepsFor?: number
   /** Does a holder that asks again get the ttl of its lease, if that is longer than the one it asks for? */
   readonly keepsTtl?: boolean
   /** A renewal or a note reads and writes only the rows of its claim, so it does not see what else has ended. */

@@ -3,12 +3,21 @@ import type { NameState } from '../../src/stores/shared/rules/state.ts'
 import type { Slack } from './possible.ts'
 
 /** A store need not write the position of a waiter again that it wrote within the last quarter of its lifetime. */
-export function unwritten(state: NameState, given: NameState, now: number, { precision }: Slack): NameState {
+export const LEAST_KEPT = 0.75
+
+/** The name with positions that were not written again. */
+export function unwritten(
+  state: NameState,
+  given: NameState,
+  now: number,
+  { precision, keepsFor = LEAST_KEPT }: Slack,
+): NameState {
   if (precision === 0) return state
   const before = new Map(given.waiters.map(({ id, lapses }) => [id, lapses]))
   const waiters = state.waiters.map(each => {
-    const least = now + 0.75 * positionLifetime(each.ttl)
-    return { ...each, lapses: Math.min(each.lapses, Math.max(before.get(each.id) ?? each.lapses, least)) }
+    const least = now + keepsFor * positionLifetime(each.ttl)
+    const first = keepsFor < LEAST_KEPT ? least : each.lapses
+    return { ...each, lapses: Math.min(each.lapses, Math.max(before.get(each.id) ?? first, least)) }
   })
   return { ...state, waiters }
 }

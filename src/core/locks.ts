@@ -26,7 +26,7 @@ import { Family } from './family.ts'
 import type { HeldLease } from './held-lease.ts'
 import { inspect } from './inspection.ts'
 import type { Leasing } from './leasing.ts'
-import { type Once, once } from './once.ts'
+import { type Once, type OnceHost, once } from './once.ts'
 import {
   type AcquireOptions,
   type AcquireTerms,
@@ -134,8 +134,10 @@ export class CoreLocks implements Leasing {
 
   once<Result>(name: string, options: OnceOptions, work: Work<Lease, Result>): Promise<Once<Result>> {
     const { core, works, signals } = this
+    const { signal: closing } = this.closing
     const terms = (): AcquireTerms => this.terms('using', options)
-    return once({ core, works, signals, terms, hold: each => this.hold(name, each, held => held) }, name, options, work)
+    const hold: OnceHost['hold'] = each => this.hold(name, each, held => held)
+    return once({ core, works, signals, closing, terms, hold }, name, options, work)
   }
 
   async inspect(name: string): Promise<NameState> {

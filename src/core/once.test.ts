@@ -257,6 +257,23 @@ test('an abort ends each step at once, and the work does not begin', async () =>
   expect(await other.tryAcquire('a')).toBeDefined()
 })
 
+test('close ends each look for the marker at once, and the work does not begin', async () => {
+  for (const looks of [0, 1]) {
+    const { locks, other, store, clock } = stage()
+    store.rule('inspect', (forward, asked) => (store.count('inspect') > looks ? silent(forward, asked) : forward()))
+    const never = vi.fn<() => Promise<number>>(async () => 0)
+    const run = follow(locks.once('a', { within }, never))
+    await clock.advance(0)
+    const closing = follow(locks.close())
+    store.restore('inspect')
+    await clock.advance(0)
+    expect(run.error).toMatchObject({ code: 'CLOSED' })
+    expect(closing.settled).toBe(true)
+    expect(never).not.toHaveBeenCalled()
+    expect(await other.tryAcquire('a')).toBeDefined()
+  }
+})
+
 test('what cannot be kept for so long is refused before anything is asked', async () => {
   const work = async (): Promise<void> => {}
   for (const [guarantees, options, says] of [

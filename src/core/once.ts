@@ -27,6 +27,8 @@ export interface OnceHost {
   readonly core: Core
   readonly works: Works
   readonly signals: Signals
+  /** Aborts when the locks are closed. */
+  readonly closing: AbortSignal
   /** How to acquire the name. Throws as `using`. */
   terms(): AcquireTerms
   hold(terms: AcquireTerms): Promise<HeldLease | Acquisition>
@@ -34,7 +36,7 @@ export interface OnceHost {
 
 /** Runs `work` under a lease on `name` unless its marker is there, which it writes after a success. */
 export async function once<Result>(
-  { core, works, signals, terms, hold }: OnceHost,
+  { core, works, signals, closing, terms, hold }: OnceHost,
   name: string,
   options: OnceOptions,
   work: Work<Lease, Result>,
@@ -44,7 +46,7 @@ export async function once<Result>(
   const { signal, ...asked } = terms()
   const marker = new Marker(core, name, options.within)
   const cancel = new Cancel()
-  const stop = signals.onAbort(signal, reason => cancel.cancel(reason))
+  const stops = [signal, closing].map(each => signals.onAbort(each, reason => cancel.cancel(reason)))
   let found: LeaseRecord | undefined
   const hasRun = (holder: LeaseRecord) => ({ ran: false, why: 'ran', holder }) as const
   const workUnlessFound = async (held: HeldLease): Promise<Result | undefined> => {
@@ -77,6 +79,6 @@ export async function once<Result>(
     await marker.remove()
     throw error
   } finally {
-    stop()
+    for (const stop of stops) stop()
   }
 }

@@ -77,8 +77,8 @@ export class Connection {
   }
 
   /**
-   * Connects within `opening` ms. The connection ends when a later answer takes longer than `patience` ms. Rejects `Expired`
-   * if the session is over, otherwise `Disconnected`.
+   * Connects within `opening` ms. The connection ends when a later answer takes longer than `patience` ms, or
+   * `signal` aborts. Rejects `Expired` if the session is over, otherwise `Disconnected`.
    */
   static open(
     server: Server,
@@ -86,9 +86,10 @@ export class Connection {
     handshake: Handshake,
     patience: number,
     opening: number = patience,
+    signal?: AbortSignal,
   ): Promise<Connection> {
     const { tls, auth } = way
-    const target = { host: server.host, port: server.port, lookup }
+    const target = { host: server.host, port: server.port, lookup, signal }
     // An address must not be a server name (RFC 6066), and Node warns of it. The certificate is still checked against it.
     const name = isIP(server.host) ? {} : { servername: server.host }
     const socket = tls ? connectTls({ ...name, ...tls, ...target }) : connectTcp(target)

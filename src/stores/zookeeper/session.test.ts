@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Clock } from '../../contract/time.ts'
 import { Expired } from './failure.ts'
 import { Frames, Reader, Writer } from './jute.ts'
@@ -112,4 +112,22 @@ test('incomplete requests are cleaned up before a connection is used, and otherw
   expect((await own.connection()).isOpen).toBe(true)
   expect(repairs).toBe(2)
   await own.close(false)
+})
+
+test('closing does not wait for a server that accepts and never answers', async () => {
+  const { setTimeout: original } = globalThis
+  const limitIsOver = vi.fn<(action: () => void) => void>(action => action())
+  const timers = vi
+    .spyOn(globalThis, 'setTimeout')
+    .mockImplementation(((action: () => void, delay: number) => original(() => limitIsOver(action), delay)) as never)
+  server.removeListener('connection', serve)
+  const accepted = once(server, 'connection')
+  const own = session()
+  const opening = own.connection().catch((error: unknown) => error)
+  const [socket] = await accepted
+  await own.close(true)
+  expect(await opening).toMatchObject({ code: 'CLOSED' })
+  expect(limitIsOver).not.toHaveBeenCalled()
+  timers.mockRestore()
+  socket.destroy()
 })

@@ -55,6 +55,8 @@ export class Session {
   /** The server to try first. Each session starts at a random one. */
   #next: number
   #isClosed = false
+  /** Ends what is being opened. */
+  readonly #closing = new AbortController()
 
   /** `timeout`: the milliseconds to request. */
   constructor(ensemble: Ensemble, timeout: number, clock: Clock, listener: Listener) {
@@ -115,6 +117,7 @@ export class Session {
     const connection = this.#connection
     if (end && connection?.isOpen) await connection.send(closeSession()).catch(() => {})
     connection?.end(closed())
+    this.#closing.abort()
     await this.#opening?.catch(() => {})
   }
 
@@ -136,8 +139,10 @@ export class Session {
     await this.#connection?.idle()
     this.#connection?.end(new Disconnected('it was replaced'))
     const { servers } = this.#ensemble
+    const { signal } = this.#closing
     const failures: string[] = []
     for (let attempt = 0; attempt < servers.length; attempt++) {
+      if (this.#isClosed) throw closed()
       const server = servers[this.#next % servers.length] as Server
       try {
         return await this.#attach(server)
@@ -145,7 +150,7 @@ export class Session {
         this.#next += 1
         const reason = this.#judge(error, false)
         if (reason instanceof Expired || error instanceof Refused || this.#isClosed) throw reason
-        const isWithoutTls = this.#ensemble.tls && this.#id === 0n && (await isPlain(server, STATUS))
+        const isWithoutTls = this.#ensemble.tls && this.#id === 0n && (await isPlain(server, STATUS, signal))
         const why = isWithoutTls ? 'it does not speak TLS' : textOf(error)
         failures.push(`${server.host}:${server.port}: ${why}`)
       }
@@ -161,7 +166,8 @@ export class Session {
     const share = Math.max(this.#timeout / 8, SHORTEST_PATIENCE)
     const [patience, opening] = [Math.min(share, LONGEST_PATIENCE), Math.min(share, LONGEST_OPENING)]
     const handshake = { timeout, id, password, lastZxid }
-    const connection = await Connection.open(server, this.#ensemble, handshake, patience, opening)
+    const { signal } = this.#closing
+    const connection = await Connection.open(server, this.#ensemble, handshake, patience, opening, signal)
     if (this.#isClosed) {
       connection.end(closed())
       throw closed()

@@ -17,7 +17,7 @@ export function errorsPage(page: string): string {
       return [`\`${code}\``, capital(plain(text)), error.retryable ? 'yes' : 'no', String(exitCode(error))]
     },
   )
-  const [, body = ''] = /^export interface CodedError<.*?\{\n(.*?)^\}/ms.exec(source) ?? []
+  const [, body = ''] = /^export interface LeaseErrorOf<.*?\{\n(.*?)^\}/ms.exec(source) ?? []
   const members = body.matchAll(/^ {2}\/\*\*((?:(?!\*\/).)*)\*\/\n {2}readonly (\w+): ([^\n]*)$/gms)
   const fields = Array.from(members, ([, comment = '', name = '', type = '']) => {
     const [, of = ''] = /^Code extends (.*?) \?/.exec(type) ?? []

@@ -19,7 +19,6 @@ const LISTED: readonly Listed[] = [
     'src/recipes/sharing/sharing.ts',
     'PermitOptions',
   ],
-  ['`locks.list`', 'src/core/options.ts', 'ListOptions'],
   ['`locks.break`', 'src/core/options.ts', 'BreakOptions'],
   ['`connect`, in addition to those of `acquire`', 'src/connect.ts', 'ConnectOptions'],
   ['`locks.ping`', 'src/core/options.ts', 'PingOptions'],
@@ -29,7 +28,7 @@ const LISTED: readonly Listed[] = [
   ['`election.run`', 'src/recipes/campaign.ts', 'RunOptions'],
   ['`lead`, in addition', 'src/recipes/lead.ts', 'LeadOptions'],
   ['`election.observe`', 'src/recipes/observe.ts', 'ObserveOptions'],
-  ['Every store', 'src/stores/shared/shortest-ttl.ts', 'ShortestTtl'],
+  ['Every store', 'src/stores/shared/min-ttl.ts', 'MinTtl'],
   ['`sqlite`', 'src/stores/sqlite/index.ts', 'SqliteOptions'],
   ['`sqlite`, `fileFence` and `fileMarks`', 'src/stores/sqlite/path.ts', 'SharedFolder'],
   ['`memory`', 'src/stores/memory/index.ts', 'MemoryOptions'],
@@ -67,13 +66,7 @@ const LISTED: readonly Listed[] = [
 ]
 
 /** Public all the same, and described where they are used: an error that you make, and what consists of functions. */
-const ELSEWHERE = [
-  'LeaseErrorOptions',
-  'DashboardOptions',
-  'LeaseModuleOptions',
-  'LeaseModuleAsyncOptions',
-  'UseLeaseOptions',
-]
+const ELSEWHERE = ['LeaseErrorOptions', 'DashboardOptions', 'LeaseModuleOptions', 'LeaseModuleAsyncOptions']
 
 /** The interfaces and types of options that the package exports. */
 function exported(): string[] {

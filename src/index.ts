@@ -1,6 +1,5 @@
 export { type ConnectOptions, connect } from './connect.ts'
 export {
-  type CodedError,
   LeaseError,
   type LeaseErrorClass,
   type LeaseErrorCode,
@@ -19,7 +18,6 @@ export type {
   BreakOptions,
   CloseOptions,
   LeaseOptions,
-  ListOptions,
   LocksDefaults,
   OnceOptions,
   PingOptions,

@@ -10,6 +10,7 @@ export type {
   Guarantees,
   LeaseRecord,
   NodeRecord,
+  Pacing,
   Query,
   Store,
   Takeover,

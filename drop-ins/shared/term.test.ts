@@ -5,7 +5,7 @@ import { memory } from '../../src/stores/memory/index.ts'
 import { Holding, termOf } from './term.ts'
 
 const LONGEST = 2 ** 31 - 1
-const guarantees = { ...memory().guarantees, shortestTtl: 10, longestUnattended: 300 } satisfies Guarantees
+const guarantees = { ...memory().guarantees, minTtl: 10, maxUnattended: 300 } satisfies Guarantees
 
 test.each([
   [1, 10, false],
@@ -20,7 +20,7 @@ test.each([
 })
 
 test('a store without a limit grants up to 2^31 - 1 ms', () => {
-  const unlimited = { ...guarantees, longestUnattended: undefined }
+  const unlimited = { ...guarantees, maxUnattended: undefined }
   expect(termOf(LONGEST, unlimited)).toEqual({ ttl: LONGEST, isRenewed: false })
   expect(termOf(9e15, unlimited)).toEqual({ ttl: LONGEST, isRenewed: true })
 })

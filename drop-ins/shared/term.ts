@@ -15,9 +15,9 @@ export interface Term {
 
 /** A duration that the store does not accept is raised to its shortest ttl, or granted in parts. */
 export function termOf(duration: number, guarantees: Guarantees): Term {
-  const { shortestTtl, longestUnattended = LONGEST_TTL } = guarantees
-  const longest = Math.min(longestUnattended, LONGEST_TTL)
-  return { ttl: Math.ceil(Math.min(Math.max(duration, shortestTtl), longest)), isRenewed: duration > longest }
+  const { minTtl, maxUnattended = LONGEST_TTL } = guarantees
+  const longest = Math.min(maxUnattended, LONGEST_TTL)
+  return { ttl: Math.ceil(Math.min(Math.max(duration, minTtl), longest)), isRenewed: duration > longest }
 }
 
 /** One or several leases that last for a duration, which may be longer than any ttl. */

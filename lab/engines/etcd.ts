@@ -35,7 +35,7 @@ export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
     endpoints: members,
     // etcd extends shorter ttls. Runs should cover that too.
     open: proxies => ({
-      url: `etcd://${proxies.map(({ host, port }) => `${host}:${port}`).join(',')}?shortestTtl=500`,
+      url: `etcd://${proxies.map(({ host, port }) => `${host}:${port}`).join(',')}?minTtl=500`,
     }),
     faults: {
       ...serverFaults(members, { needed: 2, choose, exclusive }),

@@ -29,10 +29,10 @@ export async function externalServers(url: string, { names, ttl, forget }: Exter
   const locks = await connect(url, { ttl: 5_000, lazy: true })
   const { kind, guarantees } = locks.store
   try {
-    if (ttl < guarantees.shortestTtl)
+    if (ttl < guarantees.minTtl)
       throw new LeaseError(
         'INVALID_ARGUMENT',
-        `--ttl is ${ttl} ms; ${kind} needs at least ${guarantees.shortestTtl}. Durations are milliseconds`,
+        `--ttl is ${ttl} ms; ${kind} needs at least ${guarantees.minTtl}. Durations are milliseconds`,
       )
     for (const name of names) await (await locks.tryAcquire(name))?.release()
   } finally {

@@ -67,9 +67,9 @@ function overview(stores: readonly Promised[]): string {
       ...['store', 'shared by', 'order', 'waiting', 'sharing of a name'],
       ...['shortest ttl', 'takeover, ttl of 10 s', 'clock that ends a lease'],
     ],
-    stores.map(({ name, guarantees: { scope, order, waiting, sharing, shortestTtl, takeover, clock } }) => [
+    stores.map(({ name, guarantees: { scope, order, waiting, sharing, minTtl, takeover, clock } }) => [
       ...[name, scope, order, waiting, sharing === 'slots' ? 'permits, readers, writers' : 'permits, unordered'],
-      ...[`${number(shortestTtl)} ms`, `${number(takeoverTime(10_000, takeover))} ms`, clock],
+      ...[`${number(minTtl)} ms`, `${number(takeoverTime(10_000, takeover))} ms`, clock],
     ]),
   )
 }

@@ -138,8 +138,8 @@ export const claimCases: Case[] = casesOf(
       await client.hold(longest)
       const [record] = await client.inspect({ name: longest.name })
       assert.ok(record && record.remaining > 2_147_000_000, `${record?.remaining} ms remain`)
-      const grant = await client.hold(space.claim({ ttl: client.store.guarantees.shortestTtl }))
-      assert.ok(grant.ttl >= client.store.guarantees.shortestTtl)
+      const grant = await client.hold(space.claim({ ttl: client.store.guarantees.minTtl }))
+      assert.ok(grant.ttl >= client.store.guarantees.minTtl)
     },
   },
   {

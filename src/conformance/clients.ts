@@ -13,15 +13,15 @@ export const clientCases: Case[] = [
         const { store } = await space.client()
         const { lacks = {} } = space.harness
         assert.ok(store.kind.length > 0)
-        const { order, waiting, sharing, shortestTtl, longestUnattended, scope } = store.guarantees
+        const { order, waiting, sharing, minTtl, maxUnattended, scope } = store.guarantees
         assert.equal(order === 'not promised', lacks.queue !== undefined, 'lacks.queue and guarantees.order disagree')
         assert.equal(waiting === 'polled', lacks.watch !== undefined, 'lacks.watch and guarantees.waiting disagree')
         assert.equal(store.watch === undefined, lacks.watch !== undefined, 'lacks.watch and watch() disagree')
         assert.equal(sharing === 'slots', lacks.slots === undefined, 'lacks.slots and guarantees.sharing disagree')
         assert.equal(scope === 'process', lacks.close !== undefined, 'lacks.close and guarantees.scope disagree')
-        const endsWithClient = longestUnattended === 0
-        assert.equal(endsWithClient, lacks.apart !== undefined, 'lacks.apart and longestUnattended disagree')
-        assert.ok(shortestTtl <= space.short, `the shortest ttl is ${shortestTtl}: give the harness a larger scale`)
+        const endsWithClient = maxUnattended === 0
+        assert.equal(endsWithClient, lacks.apart !== undefined, 'lacks.apart and maxUnattended disagree')
+        assert.ok(minTtl <= space.short, `the shortest ttl is ${minTtl}: give the harness a larger scale`)
       },
 
       async 'R13: does not send a request that was given up, and rejects with the reason'(space) {

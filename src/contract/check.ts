@@ -42,14 +42,14 @@ export function checkDuration(value: unknown, what: string): asserts value is nu
   )
 }
 
-/** A ttl: a duration that is no shorter than `store.guarantees.shortestTtl`. */
+/** A ttl: a duration that is no shorter than `store.guarantees.minTtl`. */
 export function checkTtl(
   value: unknown,
   { kind, guarantees }: Pick<Store, 'kind' | 'guarantees'>,
   what = 'ttl',
 ): asserts value is number {
   checkDuration(value, 'ttl')
-  const shortest = guarantees?.shortestTtl ?? 0 // a store of the caller's may have no guarantees
+  const shortest = guarantees?.minTtl ?? 0 // a store of the caller's may have no guarantees
   if (value < shortest)
     throw invalid(`${what} is ${value} ms; ${kind} needs at least ${shortest}. Durations are milliseconds`)
 }

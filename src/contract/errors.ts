@@ -83,7 +83,7 @@ const brand = Symbol.for('holdfast.LeaseError')
 const LONGEST_MESSAGE = 2_000
 
 /** The error of one code, with the fields of that code. See `LeaseErrorCode` for the meaning of each code. */
-export interface CodedError<Code extends LeaseErrorCode> extends Error {
+export interface LeaseErrorOf<Code extends LeaseErrorCode> extends Error {
   /** `LeaseError`. */
   readonly name: 'LeaseError'
   /** What went wrong; `LeaseErrorCode` explains each code. */
@@ -107,25 +107,27 @@ export interface CodedError<Code extends LeaseErrorCode> extends Error {
   toJSON(): Record<string, unknown>
 }
 
-/** The error of this code; for several codes a union, which `code` narrows. */
-export type LeaseErrorOf<Code extends LeaseErrorCode> = Code extends LeaseErrorCode ? CodedError<Code> : never
-
 /**
  * Any error of this package. `switch (error.code)` gives the fields of each code. In a `catch`, test with
  * `LeaseError.is(error, 'LEASE_LOST')`. Texts of errors may change; codes do not.
  */
-export type LeaseError = LeaseErrorOf<LeaseErrorCode>
+export type LeaseError = { [Code in LeaseErrorCode]: LeaseErrorOf<Code> }[LeaseErrorCode]
 
 /** The class of the errors of this package. `LeaseError.is(error, code)` works across copies of it, unlike `instanceof`. */
 export interface LeaseErrorClass {
   readonly prototype: LeaseError
   /** `STALE_TOKEN` needs `token` and `highest` among the options, `BUSY` and `TOO_MANY_WAITERS` need `waited`. */
-  new <Code extends LeaseErrorCode>(code: Code, message: string, options?: LeaseErrorOptions): LeaseErrorOf<Code>
+  new <Code extends LeaseErrorCode>(
+    code: Code,
+    message: string,
+    options?: LeaseErrorOptions,
+  ): Extract<LeaseError, { code: Code }>
   /**
    * True for a `LeaseError` of any copy of this package (an application may have two installed), and of this code if one
    * is given.
    */
-  is<Code extends LeaseErrorCode = LeaseErrorCode>(error: unknown, code?: Code): error is LeaseErrorOf<Code>
+  is(error: unknown): error is LeaseError
+  is<Code extends LeaseErrorCode>(error: unknown, code: Code): error is LeaseErrorOf<Code>
   /**
    * The `LeaseError` that caused `error`: itself, or the first one among its causes, at most ten deep. Use it where other
    * code may have wrapped the error. For example, a function may reject with its own AbortError when `lease.signal`

@@ -9,7 +9,7 @@
  *     whose `guarantees.sharing` is not `slots` is asked for a limit of 1 only. A claim is idempotent by its id. A holder that
  *     asks again keeps its token, and its lease lasts at least `ttl` from then on. A waiter that asks again keeps its position.
  *     Copies of a request may arrive together, and many claims may have the same owner. This holds through any client of
- *     the same server, unless `guarantees.longestUnattended` is 0. Over a quorum, simultaneous acquires of one claim
+ *     the same server, unless `guarantees.maxUnattended` is 0. Over a quorum, simultaneous acquires of one claim
  *     through two clients may be granted different tokens. The core acquires a claim through one client only.
  *
  * R2. No request waits for a name. `acquire` answers `Busy` at once, or within 1 s if something other than a lease has
@@ -197,13 +197,13 @@ export interface Guarantees {
   readonly sharing?: 'slots' | 'exclusive' | undefined
   /** Does the store notify waiters of a release, or do they poll? */
   readonly waiting: 'pushed' | 'polled'
-  /** The shortest ttl in milliseconds that locks accept over this store. Its option `shortestTtl` sets another. */
-  readonly shortestTtl: number
+  /** The shortest ttl in milliseconds that locks accept over this store. Its option `minTtl` sets another. */
+  readonly minTtl: number
   /**
    * The longest ttl in milliseconds for which a lease outlives its process. 0 if leases end with the connection.
    * @default any ttl
    */
-  readonly longestUnattended?: number | undefined
+  readonly maxUnattended?: number | undefined
   /** Share of the ttl that an `acquire` may take, up to 5 s (R3). @default 1/3 */
   readonly acquireShare?: number | undefined
   /** How soon the next waiter follows a holder that died. @default after the ttl */
@@ -231,21 +231,21 @@ export interface Takeover {
 }
 
 /** The names to inspect: exactly one, or all with the same prefix. */
-export type Query =
-  | { readonly name: string }
-  | {
-      readonly prefix: string
-      /**
-       * A store that must search the keys of others calls this between two requests, and goes on when it resolves. If it
-       * rejects, so does the iteration.
-       */
-      readonly between?: (() => Promise<void>) | undefined
-      /**
-       * A store that reads many names in a request calls this with the number of requests that it sends. That is a
-       * fraction for a name that shares a request with others.
-       */
-      readonly sent?: ((requests: number) => void) | undefined
-    }
+export type Query = { readonly name: string } | ({ readonly prefix: string } & Pacing)
+
+/** How a long search is slowed down, and what it costs. */
+export interface Pacing {
+  /**
+   * A store that must search the keys of others calls this between two requests, and goes on when it resolves. If it
+   * rejects, so does the iteration.
+   */
+  readonly between?: (() => Promise<void>) | undefined
+  /**
+   * A store that reads many names in a request calls this with the number of requests that it sends. That is a fraction
+   * for a name that shares a request with others.
+   */
+  readonly sent?: ((requests: number) => void) | undefined
+}
 
 /** Whom `break` takes a name from, and for whom. */
 export interface BreakParameters {

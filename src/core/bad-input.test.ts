@@ -30,7 +30,7 @@ const options: [options: unknown, message: string][] = [
   [5_000, 'must be an object, not 5000'],
   ['5s', 'must be an object, not "5s"'],
   [[], 'must be an object, not an array'],
-  [{ tll: 5_000 }, 'has no option "tll", only ttl, note, owner, heartbeat, livenessLimit, maxHold'],
+  [{ tll: 5_000 }, 'has no option "tll", only ttl, note, owner, heartbeat, maxBlocked, maxHold'],
   [{ ttl: 0 }, `ttl must be ${ttlExpected}, not 0`],
   [{ ttl: 9 }, `ttl must be ${ttlExpected}, not 9`],
   [{ ttl: -1_000 }, `ttl must be ${ttlExpected}, not -1000`],
@@ -49,7 +49,7 @@ const options: [options: unknown, message: string][] = [
   [{ owner: 'x'.repeat(256) }, 'owner has 256 bytes of UTF-8: at most 255 are allowed'],
   [{ heartbeat: 1 }, "heartbeat must be true, false or 'thread', not 1"],
   [{ heartbeat: 'thread' }, "heartbeat: 'thread' needs a store that a second thread can open"],
-  [{ livenessLimit: Number.POSITIVE_INFINITY }, `livenessLimit must be ${ttlExpected}, not Infinity`],
+  [{ maxBlocked: Number.POSITIVE_INFINITY }, `maxBlocked must be ${ttlExpected}, not Infinity`],
 ]
 
 const waits: [options: unknown, message: string][] = [
@@ -62,8 +62,8 @@ const perCall: [options: unknown, message: string][] = [
   [{ signal: null }, 'signal must be an AbortSignal, not null'],
   [{ signal: new AbortController() }, 'signal must be an AbortSignal, not an object'],
   [{ signal: 'SIGINT' }, 'signal must be an AbortSignal, not "SIGINT"'],
-  [{ heartbeat: true, livenessLimit: 5_000 }, "livenessLimit needs heartbeat: 'thread'"],
-  [{ heartbeat: false, livenessLimit: 5_000 }, "livenessLimit needs heartbeat: 'thread'"],
+  [{ heartbeat: true, maxBlocked: 5_000 }, "maxBlocked needs heartbeat: 'thread'"],
+  [{ heartbeat: false, maxBlocked: 5_000 }, "maxBlocked needs heartbeat: 'thread'"],
 ]
 
 const work = (): void => {}
@@ -178,7 +178,7 @@ test('options that are explicitly undefined mean the defaults', async () => {
     owner: 'me',
     wait: 5,
     heartbeat: false,
-    livenessLimit: 5_000,
+    maxBlocked: 5_000,
     maxHold: undefined,
   })
   const lease = await locks.acquire('a', {

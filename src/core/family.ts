@@ -27,7 +27,7 @@ export class Family {
     this.store = store
     this.environment = environment
     this.heartbeat = new Heartbeat(clock, random)
-    this.statistics = new RenewalStatistics(clock, store.guarantees?.shortestTtl ?? 0, loopDelay)
+    this.statistics = new RenewalStatistics(clock, store.guarantees?.minTtl ?? 0, loopDelay)
     this.#openRenewer = openRenewer
   }
 

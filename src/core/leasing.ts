@@ -3,15 +3,7 @@ import type { NameState } from '../contract/record.ts'
 import type { LeaseRecord, Store } from '../contract/store.ts'
 import type { Advice } from './advice/advice.ts'
 import type { Once } from './once.ts'
-import type {
-  AcquireOptions,
-  BreakOptions,
-  CloseOptions,
-  ListOptions,
-  OnceOptions,
-  PingOptions,
-  TryOptions,
-} from './options.ts'
+import type { AcquireOptions, BreakOptions, CloseOptions, OnceOptions, PingOptions, TryOptions } from './options.ts'
 import type { Tried, Work } from './work.ts'
 
 /** Leases on the names of one store. */
@@ -85,7 +77,7 @@ export interface Leasing extends AsyncDisposable {
    * are for each request to the store. Redis searches all its keys, a thousand in each request.
    * @default '', which is all names
    */
-  list(prefix?: string, options?: ListOptions): AsyncIterable<LeaseRecord>
+  list(prefix?: string): AsyncIterable<LeaseRecord>
   /**
    * Takes the name from its holder, or a shared name from all of its holders. Resolves to a token that is higher than
    * theirs, or to `undefined` if nobody held the name. With `slot` only the lease that has this slot ends, and with `token`

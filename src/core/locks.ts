@@ -15,7 +15,7 @@ import { List } from '../contract/list.ts'
 import { randomId } from '../contract/random-id.ts'
 import { isLease, type NameState, stateOf } from '../contract/record.ts'
 import { Cancel, request } from '../contract/request.ts'
-import type { Claim, LeaseRecord, NodeRecord, Query, Store } from '../contract/store.ts'
+import type { Claim, LeaseRecord, NodeRecord, Pacing, Query, Store } from '../contract/store.ts'
 import { LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
 import { type Acquired, Acquisition } from './acquisition.ts'
@@ -38,7 +38,6 @@ import {
   defaultKeys,
   isTry,
   keysOf,
-  type ListOptions,
   type LocksDefaults,
   listKeys,
   type OnceOptions,
@@ -147,10 +146,11 @@ export class CoreLocks implements Leasing {
     return stateOf(name, records)
   }
 
-  async *list(prefix = '', options: ListOptions = {}): AsyncIterable<LeaseRecord> {
+  /** Only the dashboard passes `pacing`. */
+  async *list(prefix = '', pacing: Pacing = {}): AsyncIterable<LeaseRecord> {
     checkText(prefix, 'the prefix of names')
-    checkKeys(options, listKeys, 'list')
-    for await (const record of this.#records({ ...options, prefix })) if (isLease(record)) yield record
+    checkKeys(pacing, listKeys, 'list')
+    for await (const record of this.#records({ ...pacing, prefix })) if (isLease(record)) yield record
   }
 
   async break(name: string, options: BreakOptions = {}): Promise<bigint | undefined> {
@@ -230,8 +230,8 @@ export class CoreLocks implements Leasing {
   /** What `verb` asks for, with the defaults of these locks. Throws `CLOSED`, and `INVALID_ARGUMENT` as `checkOptions`. */
   protected terms(verb: Verb, options: AcquireOptions): AcquireTerms {
     checkOptions(options, this.store, this.family.hasThread)
-    if (options.livenessLimit !== undefined && (options.heartbeat ?? 'thread') !== 'thread')
-      throw invalid("livenessLimit needs heartbeat: 'thread'")
+    if (options.maxBlocked !== undefined && (options.heartbeat ?? 'thread') !== 'thread')
+      throw invalid("maxBlocked needs heartbeat: 'thread'")
     this.closing.assertOpen()
     const defaults = this.#defaults
     return {
@@ -241,7 +241,7 @@ export class CoreLocks implements Leasing {
       note: options.note ?? defaults.note ?? '',
       owner: options.owner ?? this.#owner,
       heartbeat: options.heartbeat ?? defaults.heartbeat ?? true,
-      livenessLimit: options.livenessLimit ?? defaults.livenessLimit,
+      maxBlocked: options.maxBlocked ?? defaults.maxBlocked,
       maxHold: options.maxHold ?? defaults.maxHold,
       background: !runsWork(verb),
       signal: options.signal,
@@ -269,7 +269,7 @@ export class CoreLocks implements Leasing {
    * Rejects as `acquire` otherwise.
    */
   protected async hold<Result>(name: string, terms: AcquireTerms, resultOf: ResultOf<Result>): Promise<Result> {
-    const { ttl, wait: limit, note, owner, heartbeat, livenessLimit, maxHold, background } = terms
+    const { ttl, wait: limit, note, owner, heartbeat, maxBlocked, maxHold, background } = terms
     const claim: Claim = {
       name,
       id: randomId(),
@@ -307,7 +307,7 @@ export class CoreLocks implements Leasing {
         const { waited } = acquired
         const { sent, requests } = tickets || acquired
         withdrawIfCancelled(core, granted, acquired.unsettled, cancel)
-        const holdOptions = { heartbeat: heartbeat !== false, background, maxHold, livenessLimit }
+        const holdOptions = { heartbeat: heartbeat !== false, background, maxHold, maxBlocked }
         const lease = holdWith(renewer, core, granted, { ...acquired, sent }, holdOptions)
         held = lease
         // Last, because a listener may release the lease or close these locks.

@@ -30,7 +30,7 @@ export class Marker {
   /** Throws `INVALID_ARGUMENT` if the store cannot remember the name for `within` ms. `what`: how the caller calls `within`. */
   constructor(core: MarkerCore, name: string, within: number, what = 'within') {
     const { kind, guarantees } = core.store
-    const longest = guarantees.longestUnattended ?? Number.POSITIVE_INFINITY
+    const longest = guarantees.maxUnattended ?? Number.POSITIVE_INFINITY
     checkName(name)
     if (Buffer.byteLength(name) > LONGEST_NAME)
       throw invalid(
@@ -76,8 +76,8 @@ export class Marker {
     const { clock, store } = this.#core
     const left = Math.ceil(this.#within - (clock.now() - began))
     if (left <= 0) return undefined
-    const { shortestTtl, acquireShare } = store.guarantees
-    const ttl = Math.max(left, shortestTtl)
+    const { minTtl, acquireShare } = store.guarantees
+    const ttl = Math.max(left, minTtl)
     const claim: Claim = { name: markerOf(this.#name), id: randomId(), owner, ttl, note: NOTE, queue: false }
     this.#written = claim
     const limit = Math.min(LONGEST_TRY, requestLimit(ttl, acquireShare))

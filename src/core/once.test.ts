@@ -54,7 +54,7 @@ test('a run that took longer than within leaves no marker', async () => {
 })
 
 test('a marker lasts at least as long as the store accepts', async () => {
-  const { locks, other, clock } = stage({ ttl: 1_000 }, { shortestTtl: 500 })
+  const { locks, other, clock } = stage({ ttl: 1_000 }, { minTtl: 500 })
   const run = follow(locks.once('a', { within: 1_000 }, taking(clock, 900)))
   await clock.advance(900)
   expect(run.value).toMatchObject({ ran: true })
@@ -277,13 +277,9 @@ test('close ends each look for the marker at once, and the work does not begin',
 test('what cannot be kept for so long is refused before anything is asked', async () => {
   const work = async (): Promise<void> => {}
   for (const [guarantees, options, says] of [
-    [{ longestUnattended: 0 }, { within }, 'within needs a store that keeps a lease without its connection'],
-    [
-      { longestUnattended: 30_000 },
-      { within: 30_001 },
-      'scripted keeps a lease without its process for at most 30000 ms',
-    ],
-    [{ shortestTtl: 200 }, { within: 100 }, 'within is 100 ms; scripted needs at least 200'],
+    [{ maxUnattended: 0 }, { within }, 'within needs a store that keeps a lease without its connection'],
+    [{ maxUnattended: 30_000 }, { within: 30_001 }, 'scripted keeps a lease without its process for at most 30000 ms'],
+    [{ minTtl: 200 }, { within: 100 }, 'within is 100 ms; scripted needs at least 200'],
     [{}, { within: 0 }, 'within must be a whole number of milliseconds from 10 to 2147483647, not 0'],
     [{}, {}, 'within must be a whole number of milliseconds from 10 to 2147483647, not undefined'],
     [{}, { within, ttl: 1 }, 'ttl must be'],

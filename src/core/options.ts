@@ -16,7 +16,7 @@ import { LARGEST_LIMIT, type Store } from '../contract/store.ts'
 export interface LeaseOptions {
   /**
    * Milliseconds that the lease lasts unless it is renewed. A dead holder blocks the name for about as long. A whole
-   * number, at least the `shortestTtl` of the store.
+   * number, at least the `minTtl` of the store.
    * @default 10,000
    */
   readonly ttl?: number | undefined
@@ -26,7 +26,7 @@ export interface LeaseOptions {
   readonly owner?: string | undefined
   /**
    * Renews the lease at a third of the ttl until release. `false` gives a fixed term. `'thread'` renews in a worker
-   * thread, also while the event loop is blocked, for up to `livenessLimit`. It needs locks that `connect()` made over a
+   * thread, also while the event loop is blocked, for up to `maxBlocked`. It needs locks that `connect()` made over a
    * file or a server, else `INVALID_ARGUMENT`. The first lease waits for the thread, whatever its `wait`. Rejects
    * `STORE_UNAVAILABLE` if it does not start within 10 s. @default true
    */
@@ -36,7 +36,7 @@ export interface LeaseOptions {
    * a process that hangs for good loses the lease within this + ttl + a third of the ttl. A block of up to nine tenths of
    * it is certainly tolerated. `INVALID_ARGUMENT` in a call with another `heartbeat`. @default the ttl
    */
-  readonly livenessLimit?: number | undefined
+  readonly maxBlocked?: number | undefined
   /** Milliseconds after which the lease ends with `MAX_HOLD`, so that a job that hangs frees the name. @default none */
   readonly maxHold?: number | undefined
 }
@@ -62,7 +62,7 @@ export interface AcquireOptions extends TryOptions {
 export interface OnceOptions extends AcquireOptions {
   /**
    * Milliseconds for which a success counts, from the start of the run, by the clock of the store. Choose half the time
-   * between two runs. From the `shortestTtl` of the store to its `longestUnattended`.
+   * between two runs. From the `minTtl` of the store to its `maxUnattended`.
    */
   readonly within: number
   /**
@@ -81,20 +81,6 @@ export interface CloseOptions {
    * returned. @default false
    */
   readonly release?: boolean | undefined
-}
-
-/** How names are listed. */
-export interface ListOptions {
-  /**
-   * Is called between two requests where a store must search the keys of others, as Redis does. The search goes on when
-   * it resolves, so that a search can be slowed down. If it rejects, so does `list`.
-   */
-  readonly between?: (() => Promise<void>) | undefined
-  /**
-   * Is called with the number of requests that are sent, or a name's share of one, where a request reads many names: in
-   * PostgreSQL, in MySQL, and in Redis without Cluster. Otherwise it is not called.
-   */
-  readonly sent?: ((requests: number) => void) | undefined
 }
 
 /** How a store is asked. */
@@ -135,7 +121,7 @@ export interface AcquireTerms {
   readonly note: string
   readonly owner: string
   readonly heartbeat: boolean | 'thread'
-  readonly livenessLimit: number | undefined
+  readonly maxBlocked: number | undefined
   readonly maxHold: number | undefined
   /** May the process end while the lease is held? Work that runs keeps it alive; a lease that was handed out does not. */
   readonly background: boolean
@@ -149,7 +135,7 @@ export interface AcquireTerms {
   readonly onBusy?: (() => void) | undefined
 }
 
-export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat', 'livenessLimit', 'maxHold']
+export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat', 'maxBlocked', 'maxHold']
 export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'maxWaiters'])
 const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])
 const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'maxWaiters', 'signal'])
@@ -169,13 +155,13 @@ export const closeKeys: ReadonlySet<string> = new Set(['grace', 'release'])
  * `ttlName`: the name of the ttl in a message.
  */
 export function checkOptions(options: AcquireOptions, store: Store, hasThread: boolean, ttlName?: string): void {
-  const { ttl, wait, maxWaiters, note, owner, heartbeat, livenessLimit, maxHold, signal } = options
+  const { ttl, wait, maxWaiters, note, owner, heartbeat, maxBlocked, maxHold, signal } = options
   if (ttl !== undefined) checkTtl(ttl, store, ttlName)
   if (wait !== undefined) checkWait(wait, 'wait')
   if (maxWaiters !== undefined) checkWaiters(maxWaiters)
   if (note !== undefined) checkText(note, 'note')
   if (owner !== undefined) checkText(owner, 'owner')
-  if (livenessLimit !== undefined) checkDuration(livenessLimit, 'livenessLimit')
+  if (maxBlocked !== undefined) checkDuration(maxBlocked, 'maxBlocked')
   if (maxHold !== undefined) checkDuration(maxHold, 'maxHold')
   if (heartbeat !== undefined) checkHeartbeat(heartbeat, hasThread)
   checkSignal(signal)

@@ -6,7 +6,7 @@ import { HeldLease } from './held-lease.ts'
 
 export interface RenewerOptions extends HoldOptions {
   /** Milliseconds without a turn of this thread's event loop after which leases are not renewed. @default the ttl */
-  readonly livenessLimit?: number | undefined
+  readonly maxBlocked?: number | undefined
 }
 
 /** Renews leases of one `Locks` in a thread that continues while this one is blocked. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LeaseRecord } from '../contract/store.ts'
+import type { LeaseRecord, Pacing } from '../contract/store.ts'
 import type { Locks } from '../create-locks.ts'
 
 /** Records that are read in one look, and names that are known. */
@@ -19,7 +19,9 @@ const PAGE = 256
 const PAGE_REQUESTS = 4
 
 /** What the reader needs of locks. */
-export type Readable = Pick<Locks, 'list' | 'inspect'>
+export interface Readable extends Pick<Locks, 'inspect'> {
+  list(prefix: string, pacing?: Pacing): AsyncIterable<LeaseRecord>
+}
 
 /** A search of all keys of the store that takes long. */
 export interface Search {

@@ -38,7 +38,7 @@ export type MetricName =
   | 'held'
   | 'waiters'
   | 'oldestWait'
-  | 'shortestTtl'
+  | 'minTtl'
 
 /** How a call may end without an error. In capitals an outcome is the code of an error. */
 const OUTCOMES = ['acquired', 'busy', 'too_many_waiters', 'aborted'] as const
@@ -148,7 +148,7 @@ const TABLE: Readonly<Record<MetricName, Omit<Metric, 'prometheus'>>> = {
     aggregator: 'max',
     help: 'How long the oldest waiter has waited; 0 without waiters.',
   },
-  shortestTtl: {
+  minTtl: {
     kind: 'gauge',
     otel: 'holdfast.lease.shortest_ttl',
     unit: 's',

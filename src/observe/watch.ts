@@ -23,7 +23,7 @@ export interface Gauges {
   waiters: number
   oldestWait: number
   /** `undefined` without leases. */
-  shortestTtl: number | undefined
+  minTtl: number | undefined
 }
 
 export type GaugeName = Exclude<keyof Gauges, 'labels'>
@@ -141,7 +141,7 @@ export class Watch {
   #count(): Gauges[] {
     const byLabels = new Map<Labels, Gauges>()
     for (const labels of this.#labelling.known)
-      byLabels.set(labels, { labels, held: 0, waiters: 0, oldestWait: 0, shortestTtl: undefined })
+      byLabels.set(labels, { labels, held: 0, waiters: 0, oldestWait: 0, minTtl: undefined })
     const now = performance.now()
     for (const { labels, since } of this.#waits.values()) {
       const gauges = byLabels.get(labels) as Gauges
@@ -151,7 +151,7 @@ export class Watch {
     for (const [{ ttl }, { labels }] of this.#leases) {
       const gauges = byLabels.get(labels) as Gauges
       gauges.held += 1
-      gauges.shortestTtl = Math.min(gauges.shortestTtl ?? Number.POSITIVE_INFINITY, ttl / 1_000)
+      gauges.minTtl = Math.min(gauges.minTtl ?? Number.POSITIVE_INFINITY, ttl / 1_000)
     }
     return [...byLabels.values()]
   }

@@ -10,7 +10,7 @@ import type { Host } from './host.ts'
 import { sleep } from './interruptible.ts'
 import { type SafeError, Streak, safeError } from './streak.ts'
 
-/** How a name is led. `note` is the value that the leader publishes until it proclaims another one. Everybody sees it. */
+/** How a name is led. The leader has `note` until it proclaims another one. Everybody sees it. */
 export interface CampaignOptions extends LeaseOptions {
   /**
    * Milliseconds until the candidate tries again after the store failed, or after the work of an election returned. It

@@ -58,14 +58,14 @@ export interface Election {
   run(work: Work<Lease, unknown>): Promise<void>
   run(options: RunOptions | undefined, work: Work<Lease, unknown>): Promise<void>
   /**
-   * Publishes another value for the rest of the term in progress. Rejects as `Lease.annotate`, and with `LEASE_LOST` if
-   * this candidate does not lead. Each term begins with the `note` of the election.
+   * Replaces the note of the leader for the rest of the term in progress. Rejects as `Lease.annotate`, and with
+   * `LEASE_LOST` if this candidate does not lead. Each term begins with the `note` of the election.
    */
-  proclaim(value: string): Promise<void>
-  /** The current leader, with its token and its published value as `note`. Rejects as `Locks.inspect`. */
+  proclaim(note: string): Promise<void>
+  /** The current leader, with its token and its `note`. Rejects as `Locks.inspect`. */
   leader(): Promise<LeaseRecord | undefined>
   /**
-   * Yields the current leader, then each change of the leader or of its value, until `signal` aborts or the locks are
+   * Yields the current leader, then each change of the leader or of its note, until `signal` aborts or the locks are
    * closed. `undefined`: there is no leader. It polls the store, so a change that lasts for less than `every` may be
    * missed. Tokens rise: an earlier leader is never yielded after a later one. A store that fails is retried.
    */
@@ -141,8 +141,8 @@ export class StoreElection implements Election {
     }
   }
 
-  async proclaim(value: string): Promise<void> {
-    if (this.#term) return this.#term.lease.annotate(value)
+  async proclaim(note: string): Promise<void> {
+    if (this.#term) return this.#term.lease.annotate(note)
     const message = `this candidate does not lead ${JSON.stringify(this.name)} now: proclaim from the work of run()`
     throw new LeaseError('LEASE_LOST', message, { leaseName: this.name })
   }

@@ -25,7 +25,7 @@ const guarantees: Guarantees = {
   order: 'first come, first served',
   sharing: 'slots',
   waiting: 'pushed',
-  shortestTtl: 10,
+  minTtl: 10,
   clock: 'the monotonic clock of this process',
   durability: 'only its counter survives a restart',
   limits: [],

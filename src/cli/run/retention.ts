@@ -30,7 +30,7 @@ export class Retention {
   constructor({ store }: Locks, options: RunOptions, output: Output) {
     this.#options = options
     this.#output = output
-    this.#longest = store.guarantees.longestUnattended ?? Number.POSITIVE_INFINITY
+    this.#longest = store.guarantees.maxUnattended ?? Number.POSITIVE_INFINITY
     this.#marker = markerIn(store, options)
   }
 

@@ -1,6 +1,6 @@
-import type { Locks } from '../../index.ts'
+import type { Readable } from '../../dashboard/reader.ts'
 
 /** What a survey needs of the locks, for the names that begin with the prefix. */
-export function namesFrom(locks: Locks, prefix: string): Pick<Locks, 'list' | 'inspect'> {
-  return { list: (_, options) => locks.list(prefix, options), inspect: name => locks.inspect(name) }
+export function namesFrom(locks: Readable, prefix: string): Readable {
+  return { list: (_, pacing) => locks.list(prefix, pacing), inspect: name => locks.inspect(name) }
 }

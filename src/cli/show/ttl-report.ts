@@ -77,8 +77,8 @@ export function report(measurement: Measurement, store: Store): Report {
 
 function advise({ p99, worst }: { p99: number; worst: number }, measurement: Measurement, store: Store): Advised {
   const { unresponsiveness, loopDelay } = measurement
-  const { shortestTtl } = store.guarantees
-  const { ttl: least, reason } = leastTtl({ p99, unresponsiveness, loopDelay: loopDelay.worst, shortestTtl })
+  const { minTtl } = store.guarantees
+  const { ttl: least, reason } = leastTtl({ p99, unresponsiveness, loopDelay: loopDelay.worst, minTtl })
   // Twice the least, because a short measurement misses the worst case. The default ttl is rarely too long.
   const ttl = Math.max(DEFAULT_TTL, usual(2 * least))
   const ttls = new Set([usual(least), usual(2 * least), ttl, Math.max(LONG_TTL, ttl)])

@@ -6,7 +6,7 @@ import { memory } from '../../stores/memory/index.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { leastTtl, tolerance } from './least-ttl.ts'
 
-const nothing = { p99: 0, unresponsiveness: 0, loopDelay: 0, shortestTtl: 0 }
+const nothing = { p99: 0, unresponsiveness: 0, loopDelay: 0, minTtl: 0 }
 
 test.each([
   [1_000, 300.5],
@@ -29,16 +29,16 @@ test('the least ttl is the first that tolerates the measurements, in whole milli
 })
 
 test('the largest requirement decides, and is the reason', () => {
-  expect(leastTtl({ p99: 48, unresponsiveness: 60, loopDelay: 510, shortestTtl: 100 })).toEqual({
+  expect(leastTtl({ p99: 48, unresponsiveness: 60, loopDelay: 510, minTtl: 100 })).toEqual({
     ttl: 1_891,
     reason:
       'p99 48 ms, unresponsive 60 ms, worst loop delay 510 ms: ttl >= 1891 ms, to tolerate these and one lost heartbeat',
   })
-  expect(leastTtl({ p99: 48, unresponsiveness: 60, loopDelay: 1, shortestTtl: 100 })).toEqual({
+  expect(leastTtl({ p99: 48, unresponsiveness: 60, loopDelay: 1, minTtl: 100 })).toEqual({
     ttl: 480,
     reason: 'p99 48 ms, unresponsive 60 ms, worst loop delay 1 ms: ttl >= 480 ms, which is 10 times the p99',
   })
-  expect(leastTtl({ p99: 0.123, unresponsiveness: 2, loopDelay: 1, shortestTtl: 100 })).toEqual({
+  expect(leastTtl({ p99: 0.123, unresponsiveness: 2, loopDelay: 1, minTtl: 100 })).toEqual({
     ttl: 100,
     reason: 'p99 0.12 ms, unresponsive 2 ms, worst loop delay 1 ms: ttl >= 100 ms, the shortest ttl of this store',
   })
@@ -85,7 +85,7 @@ async function survives({ ttl, latency, lost, block, blockAt, after, random }: T
 }
 
 describe('a lease of the least ttl', () => {
-  const measured = { p99: 10, unresponsiveness: 60, loopDelay: 210, shortestTtl: 10 }
+  const measured = { p99: 10, unresponsiveness: 60, loopDelay: 210, minTtl: 10 }
   const { ttl } = leastTtl(measured)
   // Just too young for the first beat. The loop is blocked when the second is due, and its request is lost. The steps to the
   // next try have the longest random length, and its answer takes as long as the longest measured.
@@ -112,7 +112,7 @@ describe('a lease of the least ttl', () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       const random = new Random(seed)
       const [unresponsiveness, loopDelay] = [random.between(0, 2_000), random.between(0, 3_000)]
-      const { ttl } = leastTtl({ p99: 0, unresponsiveness, loopDelay, shortestTtl: 50 })
+      const { ttl } = leastTtl({ p99: 0, unresponsiveness, loopDelay, minTtl: 50 })
       const trial: Trial = {
         ttl,
         latency: () => random.between(0, unresponsiveness),

@@ -11,7 +11,7 @@ export interface Measured {
   /** The worst delay of the event loop. */
   readonly loopDelay: number
   /** The store's. */
-  readonly shortestTtl: number
+  readonly minTtl: number
 }
 
 /** The least ttl in p99s. About three tolerate what was measured, the others are for what was not. */
@@ -26,13 +26,13 @@ export function tolerance(ttl: number): number {
 }
 
 /** The least ttl for these measurements, in whole milliseconds, and the reason. docs/operations/ttl.md derives it. */
-export function leastTtl({ p99, unresponsiveness, loopDelay, shortestTtl }: Measured): { ttl: number; reason: string } {
+export function leastTtl({ p99, unresponsiveness, loopDelay, minTtl }: Measured): { ttl: number; reason: string } {
   const tolerant = leastTolerant(unresponsiveness + loopDelay)
   const figures = `p99 ${show(p99)}, unresponsive ${show(unresponsiveness)}, worst loop delay ${show(loopDelay)}`
   const candidates = [
     { ttl: tolerant, why: 'to tolerate these and one lost heartbeat' },
     { ttl: Math.ceil(LEAST_P99S * p99), why: `which is ${LEAST_P99S} times the p99` },
-    { ttl: shortestTtl, why: 'the shortest ttl of this store' },
+    { ttl: minTtl, why: 'the shortest ttl of this store' },
   ]
   const { ttl, why } = candidates.reduce((longest, next) => (next.ttl > longest.ttl ? next : longest))
   return { ttl, reason: `${figures}: ttl >= ${ttl} ms, ${why}` }

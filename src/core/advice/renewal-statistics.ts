@@ -28,7 +28,7 @@ export interface Disruptions {
 /** Statistics of the renewals of one `Locks`. A renewal costs 0.03 µs. The memory is 25 KB in total. */
 export class RenewalStatistics {
   readonly #clock: Clock
-  readonly #shortestTtl: number
+  readonly #minTtl: number
   readonly #loopDelay: LoopDelay | undefined
   readonly #unresponsiveness = new Unresponsiveness()
   /** Microseconds. */
@@ -39,9 +39,9 @@ export class RenewalStatistics {
   #checkAt = Number.NEGATIVE_INFINITY
 
   /** `latencies`: the histogram of another thread, to record in it. */
-  constructor(clock: Clock, shortestTtl: number, loopDelay: LoopDelay | undefined, latencies?: RecordableHistogram) {
+  constructor(clock: Clock, minTtl: number, loopDelay: LoopDelay | undefined, latencies?: RecordableHistogram) {
     this.#clock = clock
-    this.#shortestTtl = shortestTtl
+    this.#minTtl = minTtl
     this.#loopDelay = loopDelay
     this.#latencies = latencies
   }
@@ -89,8 +89,8 @@ export class RenewalStatistics {
       const reason = `too few heartbeats: ${heartbeats} were answered, ${LEAST_HEARTBEATS} are needed`
       return { ...measured, leastTtl: undefined, reason }
     }
-    const shortestTtl = this.#shortestTtl
-    const { ttl, reason } = leastTtl({ p99: latency.p99, unresponsiveness, loopDelay, shortestTtl })
+    const minTtl = this.#minTtl
+    const { ttl, reason } = leastTtl({ p99: latency.p99, unresponsiveness, loopDelay, minTtl })
     return { ...measured, leastTtl: ttl, reason }
   }
 

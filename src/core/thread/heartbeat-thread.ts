@@ -68,7 +68,7 @@ export class HeartbeatThread implements Renewer, WorkerLink {
   hold(core: Core, claim: Claim, acquired: Acquired, options: RenewerOptions): HeldLease {
     const renewals = new ThreadRenewals(this, core, claim, acquired, options)
     this.#renewals.set(idOf(claim), renewals)
-    this.#proof.keep(options.livenessLimit ?? claim.ttl)
+    this.#proof.keep(options.maxBlocked ?? claim.ttl)
     if (!this.#worker) this.#handOver(ended())
     return renewals.lease
   }

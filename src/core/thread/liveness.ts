@@ -39,7 +39,7 @@ export class Liveness {
   }
 }
 
-/** The longest time in milliseconds between two proofs. It is shorter if a tenth of a liveness limit is. */
+/** The longest time in milliseconds between two proofs. It is shorter if a tenth of a `maxBlocked` is. */
 const LONGEST_INTERVAL = 500
 
 /** The main thread's side: one timer that repeats the proof while a lease needs it. */

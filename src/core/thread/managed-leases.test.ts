@@ -68,7 +68,7 @@ async function thread(options: Partial<Extract<Command, { kind: 'hold' }>> = {})
     claim,
     token: grant.token,
     term: term.memory,
-    livenessLimit: undefined,
+    maxBlocked: undefined,
     maxHold,
   } as const
   await leases.execute({ ...hold, ...options })
@@ -107,19 +107,19 @@ test('it renews with the latest note of the main thread, for a store that restor
 })
 
 test('it stops renewing while the main thread is blocked for longer than its limit', async () => {
-  const { live, notifications, store, clock } = await thread({ livenessLimit: 10_000 })
+  const { live, notifications, store, clock } = await thread({ maxBlocked: 10_000 })
   await clock.advance(20_000)
   expect(store.count('renew')).toBe(0)
   expect(notifications[0]).toMatchObject({ kind: 'failed', error: { code: 'STORE_UNAVAILABLE', retryable: true } })
   expect(notifications[0]).toMatchObject({
-    error: { message: 'not renewed: the event loop was blocked for 17500 ms, and livenessLimit allows 10000 ms' },
+    error: { message: 'not renewed: the event loop was blocked for 17500 ms, and maxBlocked allows 10000 ms' },
   })
   await live(1_000)
   expect(store.count('renew')).toBe(1)
 })
 
 test('a blocked main thread loses its lease within its limit and the ttl, permanently', async () => {
-  const { term, live, notifications, store, clock } = await thread({ livenessLimit: 30_000 })
+  const { term, live, notifications, store, clock } = await thread({ maxBlocked: 30_000 })
   await clock.advance(30_000 + TTL - MARGIN)
   expect(store.count('renew')).toBe(1)
   expect(notifications.at(-1)).toEqual({ kind: 'over', id })
@@ -322,7 +322,7 @@ test('a thread that replaces another one continues its statistics', async () => 
 })
 
 test('a renewal that was not sent because the main thread was blocked is no failure of the store', async () => {
-  const { statistics, notifications, live, store, clock } = await thread({ livenessLimit: 10_000 })
+  const { statistics, notifications, live, store, clock } = await thread({ maxBlocked: 10_000 })
   await clock.advance(20_000)
   expect(notifications[0]).toMatchObject({ kind: 'failed' })
   await live(1_000)

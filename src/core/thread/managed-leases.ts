@@ -18,7 +18,7 @@ import { timestampNow } from './timestamp.ts'
 
 type Hold = Extract<Command, { kind: 'hold' }>
 
-interface ManagedLease extends Pick<Hold, 'claim' | 'token' | 'livenessLimit'> {
+interface ManagedLease extends Pick<Hold, 'claim' | 'token' | 'maxBlocked'> {
   readonly term: SharedTerm
   /** The clock's time after which the lease is no longer renewed. */
   endsAt: number
@@ -103,7 +103,7 @@ export class ManagedLeases {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
   }
 
-  #hold({ claim, token, livenessLimit, maxHold, term: memory }: Hold): void {
+  #hold({ claim, token, maxBlocked, maxHold, term: memory }: Hold): void {
     const now = this.#core.clock.now()
     const term = new SharedTerm(memory, this.#now)
     const remaining = term.read() ?? 0
@@ -118,7 +118,7 @@ export class ManagedLeases {
     const managed: ManagedLease = {
       claim,
       token,
-      livenessLimit,
+      maxBlocked,
       endsAt: now + maxHold,
       term,
       lease,
@@ -189,12 +189,12 @@ export class ManagedLeases {
     return grant
   }
 
-  #assertWanted({ livenessLimit, endsAt, lease, ttl: wanted }: ManagedLease, ttl: number): void {
+  #assertWanted({ maxBlocked, endsAt, lease, ttl: wanted }: ManagedLease, ttl: number): void {
     if (ttl !== wanted && ttl !== lease.ttl) throw new LeaseError('OUTCOME_UNKNOWN', 'the extension was given up')
     const blocked = this.#liveness.sinceProof
-    const limit = livenessLimit ?? ttl
+    const limit = maxBlocked ?? ttl
     if (!(blocked <= limit)) {
-      const message = `not renewed: the event loop was blocked for ${Math.round(blocked)} ms, and livenessLimit allows ${limit} ms`
+      const message = `not renewed: the event loop was blocked for ${Math.round(blocked)} ms, and maxBlocked allows ${limit} ms`
       throw new LeaseError('STORE_UNAVAILABLE', message)
     }
     if (this.#core.clock.now() >= endsAt) throw new LeaseError('MAX_HOLD', 'not renewed: maxHold is over')

@@ -25,7 +25,7 @@ export type Command =
       readonly token: bigint
       /** Memory of a `SharedTerm`. */
       readonly term: SharedArrayBuffer
-      readonly livenessLimit: number | undefined
+      readonly maxBlocked: number | undefined
       /** Milliseconds after which the lease is no longer renewed. */
       readonly maxHold: number
     }

@@ -29,7 +29,7 @@ export interface Extension {
   readonly ttl: number
   /** The ttl of the lease if this fails. */
   readonly from: number
-  /** Its `livenessLimit` from now on. */
+  /** Its `maxBlocked` from now on. */
   readonly limit: number
 }
 
@@ -40,7 +40,7 @@ export interface Extension {
 export class ThreadRenewals {
   readonly lease: HeldLease
   readonly #worker: WorkerLink
-  readonly #livenessLimit: number | undefined
+  readonly #maxBlocked: number | undefined
   readonly #core: LeaseCore
   readonly #claim: Claim
   readonly #token: bigint
@@ -55,7 +55,7 @@ export class ThreadRenewals {
     const { clock } = core
     const term = new SharedTerm()
     this.#worker = worker
-    this.#livenessLimit = options.livenessLimit
+    this.#maxBlocked = options.maxBlocked
     this.#core = core
     this.#claim = claim
     this.#token = grant.token
@@ -65,8 +65,8 @@ export class ThreadRenewals {
     this.lease = new HeldLease(this.#decorated(core), claim, acquired, options, this.#deadline)
     this.#deadline.watch()
     const maxHold = sent + this.#deadline.maxHold - clock.now()
-    const { livenessLimit } = options
-    const command = { kind: 'hold', claim, token: grant.token, term: term.memory, livenessLimit, maxHold } as const
+    const { maxBlocked } = options
+    const command = { kind: 'hold', claim, token: grant.token, term: term.memory, maxBlocked, maxHold } as const
     worker.send(command)
   }
 
@@ -135,11 +135,11 @@ export class ThreadRenewals {
   /** The last proof of liveness is up to a tenth of the limit older than the block. */
   #blocked(ttl: number): number {
     const { blocked } = this.#worker
-    return blocked < 0.9 * (this.#livenessLimit ?? ttl) ? 0 : blocked
+    return blocked < 0.9 * (this.#maxBlocked ?? ttl) ? 0 : blocked
   }
 
   async #extend(ttl: number, signal: AbortSignal): Promise<Grant | undefined> {
-    const extension = { id: idOf(this.#claim), ttl, from: this.lease.ttl, limit: this.#livenessLimit ?? ttl }
+    const extension = { id: idOf(this.#claim), ttl, from: this.lease.ttl, limit: this.#maxBlocked ?? ttl }
     const error = await this.#worker.extend(extension, signal)
     if (error?.code === 'LEASE_LOST') return undefined
     if (error) throw error

@@ -9,7 +9,7 @@ import { checkPath, MARKS } from './place.ts'
 
 /**
  * The high-water marks of the files of a folder. `path` is that folder, or the database that the writers name by their
- * option `marks`. A resource is a file: its path relative to the folder of the database. Each call opens the database, and
+ * option `marksPath`. A resource is a file: its path relative to the folder of the database. Each call opens the database, and
  * waits up to 5 s while another process has locked it. Each call rejects `INVALID_ARGUMENT` if no file was fenced there
  * yet, and `STORE_UNAVAILABLE`.
  * @throws LeaseError INVALID_ARGUMENT
@@ -33,7 +33,7 @@ export function fileMarks(path: string, options: SharedFolder = {}): KeptMarks {
 function databaseAt(path: string): string {
   const database = [join(path, MARKS), path].find(isFilled)
   if (database !== undefined) return database
-  const cure = 'give the folder of the fenced files, or the database that the option marks of the writers names'
+  const cure = 'give the folder of the fenced files, or the database that marksPath of the writers names'
   throw invalid(`this user can see no marks at ${show(path)}: ${cure}`)
 }
 

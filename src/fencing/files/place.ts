@@ -9,7 +9,7 @@ import type { Holder, Mark } from '../mark.ts'
 
 export interface FileFenceOptions extends SharedFolder {
   /** The database of the marks, the same for all writers. @default `.holdfast-fence.db` in the folder of the file */
-  readonly marks?: string | undefined
+  readonly marksPath?: string | undefined
   /** Compared before the token. Raise it after leases have moved to another store. @default 0 */
   readonly epoch?: number | undefined
   /** How long to wait while another process writes, in milliseconds. @default 5_000 */
@@ -33,13 +33,13 @@ export interface Place {
 /** The name of the database in the folder of the files. */
 export const MARKS = '.holdfast-fence.db'
 
-const known = new Set(['marks', 'epoch', 'wait', 'allowSharedFolder'])
+const known = new Set(['marksPath', 'epoch', 'wait', 'allowSharedFolder'])
 
 /** Throws `INVALID_ARGUMENT` for invalid options. */
 export function checkFileFence(options: FileFenceOptions): void {
   checkKeys(options, known, 'fileFence')
   if (options.wait !== undefined) checkWait(options.wait, 'wait')
-  if (options.marks !== undefined) checkPath(options.marks)
+  if (options.marksPath !== undefined) checkPath(options.marksPath)
 }
 
 /** Throws `INVALID_ARGUMENT` for a file that cannot be replaced. */
@@ -49,7 +49,7 @@ export function placeOf(
   options: FileFenceOptions,
   signal: AbortSignal | undefined,
 ): Place {
-  const { marks, epoch, wait = 5_000 } = options
+  const { marksPath, epoch, wait = 5_000 } = options
   const mark = markOfLease(holder, { epoch, resource: 'a file' }, 'a file')
   checkPath(file)
   const folder = realFolder(dirname(resolve(file)))
@@ -59,9 +59,9 @@ export function placeOf(
     throw invalid(
       `${show(path)} is ${stats.isSymbolicLink() ? 'a link' : 'not a file'}: give the path of the file itself`,
     )
-  const database = marks === undefined ? join(folder, MARKS) : realFile(resolve(marks))
+  const database = marksPath === undefined ? join(folder, MARKS) : realFile(resolve(marksPath))
   if (look(database)?.isSymbolicLink())
-    throw invalid(`${show(database)} is a link: delete it, or give the option marks the path of the database itself`)
+    throw invalid(`${show(database)} is a link: delete it, or give the path of the database itself as marksPath`)
   return {
     path,
     folder,

@@ -55,7 +55,7 @@ export function LeaseCron(options: LeaseCronOptions = {}): MethodDecorator {
       let { within } = options
       if (within === undefined) {
         gap ??= await shortestGap(await scheduleOf(module, name))
-        within = Math.min(Math.floor(gap / 2), locks.store.guarantees.longestUnattended || LONGEST_DELAY)
+        within = Math.min(Math.floor(gap / 2), locks.store.guarantees.maxUnattended || LONGEST_DELAY)
       }
       const outcome = await locks.once(name, { ...options, within }, async () => method.apply(this, parameters))
       return outcome.ran ? outcome.result : undefined

@@ -4,9 +4,6 @@ import type { Locks } from '../../create-locks.ts'
 import { type Method, methodOf, replace } from './method.ts'
 import { LOCKS } from './token.ts'
 
-/** Options of `using`, as `@UseLease` takes them. */
-export type UseLeaseOptions = NonNullable<Parameters<Locks['acquire']>[1]>
-
 /** Nest sets this property of each object that has a method with `@UseLease`. */
 const locksOf = Symbol('locks of @UseLease')
 
@@ -24,7 +21,7 @@ const locksOf = Symbol('locks of @UseLease')
 export function UseLease(
   // biome-ignore lint/suspicious/noExplicitAny: the parameters of the method
   name: string | ((...parameters: any[]) => string),
-  options: UseLeaseOptions = {},
+  options: Parameters<Locks['acquire']>[1] = {},
 ): MethodDecorator {
   return (target, key, descriptor) => {
     const method = methodOf(descriptor, '@UseLease')

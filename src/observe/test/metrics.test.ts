@@ -147,7 +147,7 @@ const moves: Record<MetricName, readonly [series: string, move: (series: string)
   held: ['holdfast_lease_held', () => locks.acquire('a')],
   waiters: ['holdfast_lease_waiters', async () => void (await waitFor('a'))],
   oldestWait: ['holdfast_lease_oldest_wait_seconds', async () => void (await waitFor('a'))],
-  shortestTtl: [
+  minTtl: [
     'holdfast_lease_shortest_ttl_seconds',
     async series => {
       expect(numbers(metrics.text()).has(series)).toBe(false)
@@ -166,7 +166,7 @@ async function waitFor(name: string): Promise<void> {
 test.each(Object.keys(moves) as MetricName[])('%s moves', async name => {
   const [series, move] = moves[name]
   expect(series).toMatch(new RegExp(`^${METRICS[name].prometheus}(_sum)?(\\{|$)`))
-  if (name !== 'shortestTtl') expect(read(series)).toBe(0)
+  if (name !== 'minTtl') expect(read(series)).toBe(0)
   await move(series)
   expect(read(series)).toBeGreaterThan(0)
 })

@@ -16,7 +16,7 @@ export const guarantees: Guarantees = {
   order: 'first come, first served',
   sharing: 'slots',
   waiting: 'pushed',
-  shortestTtl: 1_000,
+  minTtl: 1_000,
   takeover: { step: 1_000, least: LEAST_TTL, extra: 2 * SWEEP },
   clock: 'the monotonic clock of the leader of the etcd cluster',
   durability:

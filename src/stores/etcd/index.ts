@@ -1,6 +1,6 @@
 import type { Store } from '../../contract/store.ts'
 import { systemClock } from '../../contract/time.ts'
-import { withShortestTtl } from '../shared/shortest-ttl.ts'
+import { withMinTtl } from '../shared/min-ttl.ts'
 import { type EtcdOptions, gatewayOf } from './options.ts'
 import { EtcdStore } from './store.ts'
 
@@ -13,6 +13,6 @@ export type { EtcdOptions } from './options.ts'
  * @throws LeaseError INVALID_ARGUMENT for invalid options. The first request reports whether a server answers.
  */
 export function etcd(options: EtcdOptions = {}): Store {
-  const { prefix = 'holdfast', shortestTtl } = options
-  return withShortestTtl(new EtcdStore(gatewayOf(options), prefix, systemClock()), shortestTtl)
+  const { prefix = 'holdfast', minTtl } = options
+  return withMinTtl(new EtcdStore(gatewayOf(options), prefix, systemClock()), minTtl)
 }

@@ -1,8 +1,8 @@
 import { invalid } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
+import { minTtlIn } from '../shared/min-ttl.ts'
 import { checkHosts, decodePart, optionsOf } from '../shared/options.ts'
 import { pemFiles, readPem } from '../shared/pem.ts'
-import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import type { EtcdTls } from './endpoint.ts'
 import { type EtcdOptions, etcd } from './index.ts'
 
@@ -10,7 +10,7 @@ const SHAPE = 'write etcd://[user:password@]host[:port][,host[:port]…][?prefix
 
 const STORE = 'an etcd store'
 
-const known: ReadonlySet<string> = new Set(['prefix', 'shortestTtl', ...pemFiles])
+const known: ReadonlySet<string> = new Set(['prefix', 'minTtl', ...pemFiles])
 
 /**
  * Opens the store at `etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]`. With TLS the URL may have `ca`,
@@ -38,8 +38,8 @@ export function optionsAt(url: string): EtcdOptions {
   if (!isSecure && given) throw invalid(`${given} in the URL of an etcd store is for TLS: use etcds://`)
   const tls: EtcdTls | undefined = isSecure ? readPem(options, 'etcd') : undefined
   const prefix = options.get('prefix') ?? undefined
-  const shortestTtl = shortestTtlIn(options)
-  return { endpoints: hosts.split(','), tls, ...userOf(access), prefix, shortestTtl }
+  const minTtl = minTtlIn(options)
+  return { endpoints: hosts.split(','), tls, ...userOf(access), prefix, minTtl }
 }
 
 function userOf(access: string | undefined): { user?: string; password?: string } {

@@ -1,12 +1,12 @@
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { checkKeys, checkText, invalid, show } from '../../contract/check.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
+import type { MinTtl } from '../shared/min-ttl.ts'
 import { checkPrefix, withoutBrackets } from '../shared/options.ts'
-import type { ShortestTtl } from '../shared/shortest-ttl.ts'
 import type { Address, EtcdTls } from './endpoint.ts'
 import { Gateway } from './gateway.ts'
 
-export interface EtcdOptions extends ShortestTtl {
+export interface EtcdOptions extends MinTtl {
   /** All servers of the cluster, or some, as `host:port`. If one fails, the next is used. @default ['localhost:2379'] */
   readonly endpoints?: readonly string[] | undefined
   /** Options for TLS. `{}` trusts the authorities of Node. @default plain HTTP */
@@ -19,7 +19,7 @@ export interface EtcdOptions extends ShortestTtl {
   readonly prefix?: string | undefined
 }
 
-const optionKeys: ReadonlySet<string> = new Set(['endpoints', 'tls', 'user', 'password', 'prefix', 'shortestTtl'])
+const optionKeys: ReadonlySet<string> = new Set(['endpoints', 'tls', 'user', 'password', 'prefix', 'minTtl'])
 const tlsKeys: ReadonlySet<string> = new Set(['ca', 'cert', 'key', 'passphrase', 'servername'])
 const PORT = 2_379
 

@@ -9,7 +9,7 @@ export const guarantees: Guarantees = {
   order: 'first come, first served',
   sharing: 'slots',
   waiting: 'pushed',
-  shortestTtl: 10,
+  minTtl: 10,
   clock: 'the monotonic clock of the process, and forward steps of its wall clock',
   durability: 'nothing survives the process',
   limits: ['Other processes, and worker threads, do not share it.'],

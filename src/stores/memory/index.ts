@@ -1,14 +1,14 @@
 import type { Store } from '../../contract/store.ts'
 import { type Clock, systemClock } from '../../contract/time.ts'
-import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
+import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
 import { MemoryStore } from './store.ts'
 
-export interface MemoryOptions extends ShortestTtl {
+export interface MemoryOptions extends MinTtl {
   /** @default the clocks of this process */
   readonly clock?: Clock
 }
 
 /** A store inside this process, for everything that uses the same object. It is also the reference for other stores. */
 export function memory(options: MemoryOptions = {}): Store {
-  return withShortestTtl(new MemoryStore(options.clock ?? systemClock()), options.shortestTtl)
+  return withMinTtl(new MemoryStore(options.clock ?? systemClock()), options.minTtl)
 }

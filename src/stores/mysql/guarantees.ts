@@ -9,7 +9,7 @@ export const guarantees: Guarantees = {
   order: 'first come, first served',
   sharing: 'slots',
   waiting: 'polled',
-  shortestTtl: 200,
+  minTtl: 200,
   clock: 'the wall clock of the MySQL server',
   durability:
     'every change is committed before it is answered, and the server is refused if it does not sync each commit (innodb_flush_log_at_trx_commit)',

@@ -1,7 +1,7 @@
 import { checkKeys } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
+import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
 import { checkBoolean } from '../shared/options.ts'
-import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import { driverOf, type MysqlClient } from './connection.ts'
 import { type Tables, tableOf } from './schema.ts'
 import { MysqlStore } from './store.ts'
@@ -9,12 +9,12 @@ import { MysqlStore } from './store.ts'
 export type { MysqlClient } from './connection.ts'
 export { migrate, migration, type Tables } from './schema.ts'
 
-export interface MysqlOptions extends Tables, ShortestTtl {
+export interface MysqlOptions extends Tables, MinTtl {
   /** May the store create its tables, if they are missing when it is first used? @default false */
   readonly create?: boolean | undefined
 }
 
-const optionKeys: ReadonlySet<string> = new Set(['table', 'create', 'shortestTtl'])
+const optionKeys: ReadonlySet<string> = new Set(['table', 'create', 'minTtl'])
 
 /**
  * Leases as rows of MariaDB 10.6 or MySQL 8.0, or later, over a client that you have: a pool or a connection of mysql2, or
@@ -23,8 +23,8 @@ const optionKeys: ReadonlySet<string> = new Set(['table', 'create', 'shortestTtl
  */
 export function mysql(client: MysqlClient, options: MysqlOptions = {}): Store {
   checkKeys(options, optionKeys, 'mysql')
-  const { create = false, shortestTtl } = options
+  const { create = false, minTtl } = options
   checkBoolean(create, 'create')
   const store = new MysqlStore(driverOf(client, 'mysql(client)'), tableOf(options), create)
-  return withShortestTtl(store, shortestTtl)
+  return withMinTtl(store, minTtl)
 }

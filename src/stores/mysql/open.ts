@@ -4,9 +4,9 @@ import { LeaseError } from '../../contract/errors.ts'
 import type { Store } from '../../contract/store.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
 import { load, WHERE } from '../shared/load.ts'
+import { minTtlIn } from '../shared/min-ttl.ts'
 import { decodePart, optionsOf, withoutBrackets } from '../shared/options.ts'
 import { pemFiles, readPem } from '../shared/pem.ts'
-import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import { type MysqlClient, socketTo } from './connection.ts'
 import { mysql } from './index.ts'
 import { change, migrate, migration, type Tables, tableOf } from './schema.ts'
@@ -20,13 +20,13 @@ const SHAPE = 'write mysql://[user:password@]host[:port]/database[?table=…&cre
  */
 export async function openMysql(url: string): Promise<Store> {
   const { client, tables, options } = clientAt(url)
-  return mysql(client, { ...tables, create: options.get('create') === 'true', shortestTtl: shortestTtlIn(options) })
+  return mysql(client, { ...tables, create: options.get('create') === 'true', minTtl: minTtlIn(options) })
 }
 
 /** A client for what a URL names, and which tables it says. Nothing is connected yet. */
 export function clientAt(url: string): { client: MysqlClient; tables: Tables; options: URLSearchParams } {
   const { hostname, port, username, password, pathname, search } = parse(url)
-  const options = optionsOf(search.slice(1), ['table', 'create', 'shortestTtl', 'tls', ...pemFiles], 'a MySQL store')
+  const options = optionsOf(search.slice(1), ['table', 'create', 'minTtl', 'tls', ...pemFiles], 'a MySQL store')
   for (const name of ['create', 'tls'])
     if (!/^(true|false)$/.test(options.get(name) ?? 'false')) throw invalid(`${name} in a URL is true or false`)
   const tables = { table: options.get('table') ?? undefined }

@@ -11,7 +11,7 @@ export function guaranteesOf(isPushed: boolean): Guarantees {
     order: 'first come, first served',
     sharing: 'slots',
     waiting: isPushed ? 'pushed' : 'polled',
-    shortestTtl: 200,
+    minTtl: 200,
     clock: 'the wall clock of the PostgreSQL server',
     durability:
       'every grant and renewal is committed (synchronous_commit, at least on) before it is answered; a crash may lose a release, and its lease then ends by its ttl',

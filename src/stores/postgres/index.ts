@@ -1,7 +1,7 @@
 import { checkDuration, checkKeys } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
+import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
 import { checkBoolean } from '../shared/options.ts'
-import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import { AdvisoryStore } from './advisory/store.ts'
 import type { PostgresClient } from './client.ts'
 import { driverOf } from './driver.ts'
@@ -12,7 +12,7 @@ export type { PgClient, PgPool, PostgresClient, PostgresJs } from './client.ts'
 export { migrate, migration } from './migrate.ts'
 export type { Tables } from './names.ts'
 
-export interface PostgresOptions extends Tables, ShortestTtl {
+export interface PostgresOptions extends Tables, MinTtl {
   /** Create the tables and functions at the first use if they are missing? @default false */
   readonly create?: boolean | undefined
   /**
@@ -22,7 +22,7 @@ export interface PostgresOptions extends Tables, ShortestTtl {
   readonly direct?: PostgresClient | false | undefined
 }
 
-export interface AdvisoryOptions extends Tables, ShortestTtl {
+export interface AdvisoryOptions extends Tables, MinTtl {
   /** Create the tables and functions at the first use if they are missing? @default false */
   readonly create?: boolean | undefined
   /**
@@ -32,8 +32,8 @@ export interface AdvisoryOptions extends Tables, ShortestTtl {
   readonly ttl?: number | undefined
 }
 
-const optionKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'direct', 'shortestTtl'])
-const advisoryKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'ttl', 'shortestTtl'])
+const optionKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'direct', 'minTtl'])
+const advisoryKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'ttl', 'minTtl'])
 
 /**
  * Leases as rows of a table in PostgreSQL 12 or later, also through pgbouncer in any mode. `client` is one of yours: a
@@ -43,12 +43,12 @@ const advisoryKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 
  */
 export function postgres(client: PostgresClient, options: PostgresOptions = {}): Store {
   checkKeys(options, optionKeys, 'postgres')
-  const { create = false, direct = client, shortestTtl } = options
+  const { create = false, direct = client, minTtl } = options
   checkBoolean(create, 'create')
   const driver = driverOf(client, 'postgres(client)')
   const listener = direct === false ? undefined : direct === client ? driver : driverOf(direct, 'the option direct')
   const store = new PostgresStore(driver, { names: namesOf(options), create, direct: listener })
-  return withShortestTtl(store, shortestTtl)
+  return withMinTtl(store, minTtl)
 }
 
 /**
@@ -58,9 +58,9 @@ export function postgres(client: PostgresClient, options: PostgresOptions = {}):
  */
 export function advisory(client: PostgresClient, options: AdvisoryOptions = {}): Store {
   checkKeys(options, advisoryKeys, 'advisory')
-  const { create = false, ttl = 10_000, shortestTtl } = options
+  const { create = false, ttl = 10_000, minTtl } = options
   checkBoolean(create, 'create')
   checkDuration(ttl, 'ttl')
   const driver = driverOf(client, 'advisory(client)')
-  return withShortestTtl(new AdvisoryStore(driver, { names: namesOf(options), create, ttl }), shortestTtl)
+  return withMinTtl(new AdvisoryStore(driver, { names: namesOf(options), create, ttl }), minTtl)
 }

@@ -20,11 +20,11 @@ interface Target {
   readonly tables: Tables
   readonly create: boolean
   readonly direct: URL | false | undefined
-  readonly shortestTtl: number | undefined
+  readonly minTtl: number | undefined
 }
 
 /** Options of the store. The others are for the driver. */
-const OURS: ReadonlySet<string> = new Set(['table', 'create', 'direct', 'shortestTtl'])
+const OURS: ReadonlySet<string> = new Set(['table', 'create', 'direct', 'minTtl'])
 const DRIVERS: ReadonlySet<string> = new Set(['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'])
 
 /** Its tables would be among those that `prisma db push` drops. */
@@ -40,8 +40,8 @@ const SHAPE = 'write postgres://[user:password@]host[:port][/database][?table=[S
  * @throws LeaseError INVALID_ARGUMENT for an invalid URL, DRIVER_MISSING
  */
 export async function openPostgres(url: string): Promise<Store> {
-  const { url: own, tables, create, direct, shortestTtl } = read(url)
-  const options: PostgresOptions = { ...tables, create, direct: direct && clientOf(direct), shortestTtl }
+  const { url: own, tables, create, direct, minTtl } = read(url)
+  const options: PostgresOptions = { ...tables, create, direct: direct && clientOf(direct), minTtl }
   return postgres(clientOf(own), options)
 }
 
@@ -100,7 +100,7 @@ function read(text: string): Target {
     given[key] = value
     if (OURS.has(key)) url.searchParams.delete(key)
   }
-  const { create = 'false', direct, shortestTtl } = given
+  const { create = 'false', direct, minTtl } = given
   if (create !== 'true' && create !== 'false')
     throw invalid(`create in a URL must be true or false, not ${show(create)}`)
   return {
@@ -108,7 +108,7 @@ function read(text: string): Target {
     tables: tablesIn(given.table),
     create: create === 'true',
     direct: direct === 'false' ? false : direct ? parse(direct) : undefined,
-    shortestTtl: shortestTtl === undefined ? undefined : Number(shortestTtl),
+    minTtl: minTtl === undefined ? undefined : Number(minTtl),
   }
 }
 

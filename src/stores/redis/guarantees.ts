@@ -15,7 +15,7 @@ export function guaranteesOf(driver: Pick<RedisDriver, 'isCluster' | 'canListen'
     order: 'first come, first served',
     waiting: driver.canListen ? 'pushed' : 'polled',
     sharing: 'slots',
-    shortestTtl: 100,
+    minTtl: 100,
     clock: 'the wall clock of the Redis server',
     durability: 'that of Redis: of its append-only file or snapshot in a restart, of the replica in a failover',
     limits: [

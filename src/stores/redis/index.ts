@@ -1,14 +1,14 @@
 import { checkKeys } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
+import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
 import { checkPrefix } from '../shared/options.ts'
-import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import type { RedisClient } from './client.ts'
 import { driverOf } from './driver.ts'
 import { RedisStore } from './store.ts'
 
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from './client.ts'
 
-export interface RedisOptions extends ShortestTtl {
+export interface RedisOptions extends MinTtl {
   /**
    * The prefix of all keys and channels. It follows the key prefix of the client. Leases with the same prefix exclude each
    * other. @default 'holdfast'
@@ -16,7 +16,7 @@ export interface RedisOptions extends ShortestTtl {
   readonly prefix?: string | undefined
 }
 
-const optionKeys: ReadonlySet<string> = new Set(['prefix', 'shortestTtl'])
+const optionKeys: ReadonlySet<string> = new Set(['prefix', 'minTtl'])
 
 /**
  * A store in Redis or Valkey: a single server, Sentinel or Cluster. `client` is one of yours: ioredis >= 5, iovalkey,
@@ -30,7 +30,7 @@ const optionKeys: ReadonlySet<string> = new Set(['prefix', 'shortestTtl'])
  */
 export function redis(client: RedisClient, options: RedisOptions = {}): Store {
   checkKeys(options, optionKeys, 'redis')
-  const { prefix = 'holdfast', shortestTtl } = options
+  const { prefix = 'holdfast', minTtl } = options
   checkPrefix(prefix)
-  return withShortestTtl(new RedisStore(driverOf(client), prefix), shortestTtl)
+  return withMinTtl(new RedisStore(driverOf(client), prefix), minTtl)
 }

@@ -3,8 +3,8 @@ import { LeaseError } from '../../contract/errors.ts'
 import type { Store } from '../../contract/store.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
 import { load, WHERE } from '../shared/load.ts'
+import { minTtlIn } from '../shared/min-ttl.ts'
 import { decodePart, optionsOf, withoutBrackets } from '../shared/options.ts'
-import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import { NEVER } from '../shared/timeouts.ts'
 import { openWire, type RedisClient } from './client.ts'
 import { driverOf } from './driver.ts'
@@ -44,12 +44,12 @@ function fromFunction(module: Module, { host, port, tls, username, password, dat
 }
 
 /**
- * Opens the store at `redis[s]://[user:password@]host[:port][/database][?prefix=…&shortestTtl=…]`.
+ * Opens the store at `redis[s]://[user:password@]host[:port][/database][?prefix=…&minTtl=…]`.
  * @throws LeaseError INVALID_ARGUMENT for an invalid URL, DRIVER_MISSING
  */
 export async function openRedis(url: string): Promise<Store> {
   const { client, prefix } = clientAt(url)
-  return redis(client, { prefix, shortestTtl: shortestTtlIn(new URL(url).searchParams) })
+  return redis(client, { prefix, minTtl: minTtlIn(new URL(url).searchParams) })
 }
 
 /** A client and the prefix for a URL. It does not connect yet. */
@@ -78,7 +78,7 @@ export async function forgetAt(target: Target, keys: Keys, names: readonly strin
 
 /** No message repeats the URL: it may contain a password. */
 function parse(url: string): { target: Target; prefix: string | undefined } {
-  const shape = 'write redis://[user:password@]host[:port][/database][?prefix=…&shortestTtl=…], or rediss:// for TLS'
+  const shape = 'write redis://[user:password@]host[:port][/database][?prefix=…&minTtl=…], or rediss:// for TLS'
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (!parsed)
     throw invalid(`the URL of the Redis store is invalid: ${shape}; percent-encode special characters in a password`)
@@ -92,7 +92,7 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
   const [, database = '0'] = /^\/?(\d*)$/.exec(parsed.pathname) ?? []
   if (!/^\/?\d*$/.test(parsed.pathname))
     throw invalid('the database in the URL of the Redis store must be a number, as in redis://host/1')
-  const options = optionsOf(parsed.search.slice(1), ['prefix', 'shortestTtl'], 'a Redis store')
+  const options = optionsOf(parsed.search.slice(1), ['prefix', 'minTtl'], 'a Redis store')
   return {
     target: {
       host: withoutBrackets(parsed.hostname),

@@ -11,7 +11,7 @@ export function guaranteesOf(nodes: number, canListen: boolean, trustRestarted: 
       'the highest token of a majority, which is written back to a majority before it is handed out: no clock is needed for the order; never below the wall clock of the client in microseconds, so that it rises across a loss of data unless the clock went back by more than the outage',
     order: 'not promised',
     waiting: canListen ? 'pushed' : 'polled',
-    shortestTtl: 200,
+    minTtl: 200,
     clock: 'the wall clock of each server, for its own vote',
     durability: trustRestarted
       ? `${failures} of ${nodes} servers may be lost; a restarted server is trusted (trustRestarted), and must not have lost what it acknowledged`

@@ -4,15 +4,15 @@ import { warn } from '../../contract/warnings.ts'
 import { QuorumStore } from '../quorum/store.ts'
 import type { RedisClient } from '../redis/client.ts'
 import { driverOf } from '../redis/driver.ts'
+import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
 import { checkBoolean, checkPrefix } from '../shared/options.ts'
-import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { Identities } from './identity.ts'
 import { RedisMember } from './member.ts'
 
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from '../redis/client.ts'
 
-export interface RedlockOptions extends ShortestTtl {
+export interface RedlockOptions extends MinTtl {
   /** The prefix of all keys and channels. Use the same value wherever these names are used. @default 'holdfast' */
   readonly prefix?: string | undefined
   /**
@@ -32,7 +32,7 @@ export interface RedlockOptions extends ShortestTtl {
    */
   readonly trustRestarted?: boolean | undefined
   /** Share of the ttl that an acquire may take, up to 1. The lease is shorter by the time it took. @default 1/3 */
-  readonly elapsedLimit?: number | undefined
+  readonly acquireShare?: number | undefined
   /** Share of the ttl that is subtracted for clock drift, in addition to 2 ms: 0.01 to 0.5. @default 0.01 */
   readonly drift?: number | undefined
 }
@@ -42,9 +42,9 @@ const optionKeys: ReadonlySet<string> = new Set([
   'nodeTimeout',
   'maxTtl',
   'trustRestarted',
-  'elapsedLimit',
+  'acquireShare',
   'drift',
-  'shortestTtl',
+  'minTtl',
 ])
 
 const LONGEST_NODE_TIMEOUT = 5_000
@@ -62,12 +62,12 @@ const HIGHEST_DRIFT = 0.5
 export function redlock(clients: readonly RedisClient[], options: RedlockOptions = {}): Store {
   checkKeys(options, optionKeys, 'redlock')
   const { prefix = 'holdfast', nodeTimeout = 50, maxTtl = 30_000, trustRestarted = false } = options
-  const { elapsedLimit = 1 / 3, drift = 0.01, shortestTtl } = options
+  const { acquireShare = 1 / 3, drift = 0.01, minTtl } = options
   checkClients(clients)
   checkPrefix(prefix)
   checkDuration(maxTtl, 'maxTtl')
   checkNumber(nodeTimeout, 'nodeTimeout', 1, LONGEST_NODE_TIMEOUT)
-  checkNumber(elapsedLimit, 'elapsedLimit', 0.01, 1)
+  checkNumber(acquireShare, 'acquireShare', 0.01, 1)
   checkNumber(drift, 'drift', 0.01, HIGHEST_DRIFT)
   checkBoolean(trustRestarted, 'trustRestarted')
 
@@ -92,7 +92,7 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
       name,
       prefix,
       maxTtl: trustRestarted ? 0 : maxTtl,
-      acquireShare: elapsedLimit,
+      acquireShare,
       identities,
     })
   })
@@ -101,14 +101,14 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
     kind: `redlock of ${clients.length}`,
     guarantees: {
       ...guaranteesOf(clients.length, canListen, trustRestarted),
-      acquireShare: elapsedLimit,
-      longestUnattended: trustRestarted ? undefined : maxTtl,
+      acquireShare,
+      maxUnattended: trustRestarted ? undefined : maxTtl,
     },
     nodeTimeout,
     maxTtl: trustRestarted ? Number.POSITIVE_INFINITY : maxTtl,
     drift,
   })
-  return withShortestTtl(store, shortestTtl)
+  return withMinTtl(store, minTtl)
 }
 
 function checkClients(clients: readonly RedisClient[]): void {

@@ -16,9 +16,9 @@ const options: { readonly [Name in keyof RedlockOptions]-?: (text: string) => un
   nodeTimeout: Number,
   maxTtl: Number,
   trustRestarted: text => (text === 'true' ? true : text === 'false' ? false : text),
-  elapsedLimit: Number,
+  acquireShare: Number,
   drift: Number,
-  shortestTtl: Number,
+  minTtl: Number,
 }
 
 const known = [...Object.keys(options), 'username', 'password']

@@ -12,7 +12,7 @@ export const guarantees: Guarantees = {
   order: 'first come, first served',
   sharing: 'slots',
   waiting: 'pushed',
-  shortestTtl: 200,
+  minTtl: 200,
   clock: 'the wall clock of the machine',
   durability: 'every grant, renewal and release is synced to the disk (WAL, synchronous=FULL) before it is answered',
   limits: [

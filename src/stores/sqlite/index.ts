@@ -2,11 +2,11 @@ import { resolve } from 'node:path'
 import { invalid } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
 import { type Clock, systemClock } from '../../contract/time.ts'
-import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
+import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
 import type { SharedFolder } from './path.ts'
 import { SqliteStore } from './store.ts'
 
-export interface SqliteOptions extends ShortestTtl, SharedFolder {
+export interface SqliteOptions extends MinTtl, SharedFolder {
   /** For tests. The `wall()` of all processes must agree. @default the clocks of this process */
   readonly clock?: Clock
 }
@@ -21,6 +21,6 @@ export function sqlite(path: string, options: SqliteOptions = {}): Store {
     throw invalid('sqlite() needs the path of a file, such as /var/lib/app/leases.db')
   if (path === ':memory:')
     throw invalid('sqlite(":memory:") would be shared with no process: use memory(), or give a path')
-  const { allowSharedFolder = false, clock = systemClock(), shortestTtl } = options
-  return withShortestTtl(new SqliteStore(resolve(path), allowSharedFolder, clock), shortestTtl)
+  const { allowSharedFolder = false, clock = systemClock(), minTtl } = options
+  return withMinTtl(new SqliteStore(resolve(path), allowSharedFolder, clock), minTtl)
 }

@@ -249,7 +249,7 @@ test('a URL has an unencoded path and no host', async () => {
 })
 
 test('a URL with options does not name another file, but a folder may have any name', async () => {
-  for (const end of ['?shortestTtl=50', '#a'])
+  for (const end of ['?minTtl=50', '#a'])
     await expect(openStore(`sqlite:${path}${end}`)).rejects.toMatchObject({
       code: 'INVALID_ARGUMENT',
       message: expect.stringContaining('sqlite: has no options in the URL'),

@@ -15,8 +15,8 @@ export function guaranteesOf(shortestSession: number): Guarantees {
     order: 'first come, first served',
     sharing: 'slots',
     waiting: 'pushed',
-    shortestTtl: 300,
-    longestUnattended: 24_000, // 0.6 of the longest session, unless the server was set otherwise
+    minTtl: 300,
+    maxUnattended: 24_000, // 0.6 of the longest session, unless the server was set otherwise
     takeover: { factor: SESSION_FACTOR, least: Math.max(shortestSession, 2 * TICK), extra: TICK },
     clock: 'the monotonic clock of the leader; no wall clock decides anything',
     durability:

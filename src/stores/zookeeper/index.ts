@@ -1,7 +1,7 @@
 import type { Store } from '../../contract/store.ts'
 import { systemClock } from '../../contract/time.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
-import { withShortestTtl } from '../shared/shortest-ttl.ts'
+import { withMinTtl } from '../shared/min-ttl.ts'
 import { checkOptions, ensembleOf, type ZooKeeperOptions } from './options.ts'
 import { pathsOf } from './paths.ts'
 import { ZooKeeperStore } from './store.ts'
@@ -19,10 +19,10 @@ const OWN = { permissions: 31, scheme: 'auth', id: '' }
  */
 export function zookeeper(options: ZooKeeperOptions): Store {
   checkOptions(options)
-  const { auth, tls, sessionTimeout = 0, shortestTtl } = options
+  const { auth, tls, sessionTimeout = 0, minTtl } = options
   const ensemble = ensembleOf(options)
   if (auth && !tls) for (const { host } of ensemble.servers) warnOfClearPassword('ZooKeeper', host)
   const acl = auth ? OWN : WORLD
   const store = new ZooKeeperStore({ ensemble, paths: pathsOf(options), acl, clock: systemClock() }, sessionTimeout)
-  return withShortestTtl(store, shortestTtl)
+  return withMinTtl(store, minTtl)
 }

@@ -1,8 +1,8 @@
 import { invalid } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
+import { minTtlIn } from '../shared/min-ttl.ts'
 import { checkHosts, decodePart, optionsOf } from '../shared/options.ts'
 import { pemFiles, readPem } from '../shared/pem.ts'
-import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import { type ZooKeeperOptions, zookeeper } from './index.ts'
 
 const SHAPE =
@@ -10,7 +10,7 @@ const SHAPE =
 
 const STORE = 'a ZooKeeper store'
 
-const known: ReadonlySet<string> = new Set(['prefix', 'sessionTimeout', 'tls', 'shortestTtl', ...pemFiles])
+const known: ReadonlySet<string> = new Set(['prefix', 'sessionTimeout', 'tls', 'minTtl', ...pemFiles])
 
 /**
  * Opens the store at `zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…]`. With `tls=true` the
@@ -49,7 +49,7 @@ export function optionsAt(url: string): ZooKeeperOptions {
     auth: login === undefined ? undefined : authOf(login),
     tls: tls === 'true' && readPem(options, 'ZooKeeper'),
     sessionTimeout: sessionTimeout === undefined ? undefined : Number(sessionTimeout),
-    shortestTtl: shortestTtlIn(options),
+    minTtl: minTtlIn(options),
   }
 }
 

@@ -1,10 +1,10 @@
 import type { ConnectionOptions } from 'node:tls'
 import { checkDuration, checkKeys, invalid, show } from '../../contract/check.ts'
-import type { ShortestTtl } from '../shared/shortest-ttl.ts'
+import type { MinTtl } from '../shared/min-ttl.ts'
 import type { Server } from './connection.ts'
 import type { Ensemble } from './session.ts'
 
-export interface ZooKeeperOptions extends ShortestTtl {
+export interface ZooKeeperOptions extends MinTtl {
   /** The servers as `host:port`, in a list or separated by commas. The default port is 2181. */
   readonly servers: string | readonly string[]
   /** The path above all others. It is created if it is missing. @default '' */
@@ -32,7 +32,7 @@ const optionKeys: ReadonlySet<string> = new Set([
   'auth',
   'tls',
   'sessionTimeout',
-  'shortestTtl',
+  'minTtl',
 ])
 const authKeys: ReadonlySet<string> = new Set(['user', 'password'])
 

@@ -211,7 +211,7 @@ class Run {
       remote.map((member, index) => changed(member, index, remote)),
       {
         kind: 'simulated',
-        guarantees: { ...guaranteesOf(remote.length, true, false), shortestTtl: 10 },
+        guarantees: { ...guaranteesOf(remote.length, true, false), minTtl: 10 },
         nodeTimeout: this.#nodeTimeout,
         maxTtl: MAX_TTL,
         drift: 0.01,

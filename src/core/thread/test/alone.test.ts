@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => void process.off('worker', note))
 
 async function open(path: string): Promise<Locks> {
-  const locks = await connect(`sqlite:${path}`, { heartbeat: 'thread', ttl: 3_000, livenessLimit: 60_000 })
+  const locks = await connect(`sqlite:${path}`, { heartbeat: 'thread', ttl: 3_000, maxBlocked: 60_000 })
   onTestFinished(() => locks.close({ grace: 0 }))
   return locks
 }

@@ -66,7 +66,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
   test('a process that is blocked for three ttls keeps its lease, knows it at once, and releases it', async () => {
     const url = urlOf()
     const locks = await rival(url)
-    const holder = await hold([url, 'a', 'sleeps', 3 * TTL], { livenessLimit: 60_000 })
+    const holder = await hold([url, 'a', 'sleeps', 3 * TTL], { maxBlocked: 60_000 })
     const waiting = locks.acquire('a')
     const ranOn = await holder.next()
     expect(ranOn).toMatchObject({ state: 'ran on', aborted: false })
@@ -82,8 +82,8 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
   test('a process that is blocked for longer than its limit loses the lease in time, and its first check throws', async () => {
     const url = urlOf()
     const locks = await rival(url)
-    const livenessLimit = 700
-    const holder = await hold([url, 'a', 'sleeps', livenessLimit + TTL + 200], { livenessLimit })
+    const maxBlocked = 700
+    const holder = await hold([url, 'a', 'sleeps', maxBlocked + TTL + 200], { maxBlocked })
     const ranOn = await holder.next()
     expect(ranOn).toMatchObject({ code: 'LEASE_LOST', aborted: true, remaining: 0 })
     await using lease = await locks.acquire('a')
@@ -93,9 +93,9 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
   test('a lost lease passes on after its holder could know, and within its limit and the ttl', async () => {
     const url = urlOf()
     const locks = await rival(url)
-    const livenessLimit = 2 * TTL
+    const maxBlocked = 2 * TTL
     await inTime(TTL / 2, async () => {
-      const holder = await hold([url, 'a', 'looks', 60_000], { livenessLimit })
+      const holder = await hold([url, 'a', 'looks', 60_000], { maxBlocked })
       await using lease = await locks.acquire('a')
       const passedOn = now()
       const ranOn = await holder.next()
@@ -110,8 +110,8 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
       expect(lease.token).toBeGreaterThan(BigInt(holder.token))
       // It survives nine tenths of the limit, and then the rest of the lease; less if its thread had no processor.
       const survived = ms(holder.since, ranOn.last)
-      if (survived <= 0.9 * livenessLimit) throw new TooSlow(`it was renewed for ${survived} ms`)
-      expect(ms(holder.since, passedOn)).toBeLessThan(livenessLimit + TTL + SLACK)
+      if (survived <= 0.9 * maxBlocked) throw new TooSlow(`it was renewed for ${survived} ms`)
+      expect(ms(holder.since, passedOn)).toBeLessThan(maxBlocked + TTL + SLACK)
     })
   }, 120_000)
 
@@ -119,7 +119,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
     const url = urlOf()
     const locks = await rival(url)
     await inTime(TTL / 2, async () => {
-      const holder = await hold([url, 'a', 'looks', 60_000], { livenessLimit: 60_000 })
+      const holder = await hold([url, 'a', 'looks', 60_000], { maxBlocked: 60_000 })
       expect(await locks.break('a')).toBeTypeOf('bigint')
       expect(await holder.next()).toMatchObject({
         code: 'LEASE_LOST',
@@ -131,8 +131,8 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
   test('a process that hangs for ever loses its lease, and a killed one by its ttl whatever its limit', async () => {
     const url = urlOf()
     const locks = await rival(url)
-    const stuck = await hold([url, 'a', 'is stuck', 0], { livenessLimit: TTL })
-    const killed = await hold([url, 'b', 'is stuck', 0], { livenessLimit: 600_000 })
+    const stuck = await hold([url, 'a', 'is stuck', 0], { maxBlocked: TTL })
+    const killed = await hold([url, 'b', 'is stuck', 0], { maxBlocked: 600_000 })
     await expect(locks.acquire('b', { wait: 2 * TTL })).rejects.toMatchObject({ code: 'BUSY' })
     killed.child.kill('SIGKILL')
     const start = now()
@@ -146,7 +146,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
   test('the first check of a process that was paused with all its threads throws', async () => {
     const url = urlOf()
     const locks = await rival(url)
-    const holder = await hold([url, 'a', 'looks', 60_000], { livenessLimit: 60_000 })
+    const holder = await hold([url, 'a', 'looks', 60_000], { maxBlocked: 60_000 })
     const pid = holder.child.pid ?? 0
     holder.child.kill('SIGSTOP')
     await until('it stands still', () => stateOf(pid) === 'T')
@@ -162,7 +162,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
 
 test('a server that dies while the holder is blocked ends the lease at the deadline', async () => {
   await using redis = await startRedis()
-  const holder = await hold([redis.url, 'a', 'looks', 60_000], { livenessLimit: 60_000 })
+  const holder = await hold([redis.url, 'a', 'looks', 60_000], { maxBlocked: 60_000 })
   await redis.pause()
   const paused = now()
   const ranOn = await holder.next()

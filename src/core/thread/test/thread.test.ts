@@ -26,7 +26,7 @@ afterEach(() => void process.off('worker', note))
 const newUrl = (): string => `sqlite:${join(newFolder('thread'), 'leases.db')}`
 
 async function open(url = newUrl(), defaults: LocksDefaults = {}): Promise<Locks> {
-  const locks = await connect(url, { heartbeat: 'thread', ttl: TTL, livenessLimit: 60_000, ...defaults })
+  const locks = await connect(url, { heartbeat: 'thread', ttl: TTL, maxBlocked: 60_000, ...defaults })
   onTestFinished(() => locks.close({ grace: 0 }))
   return locks
 }
@@ -122,7 +122,7 @@ test('a loss aborts the signal and is reported without a check', async () => {
   const url = newUrl()
   const [locks, other] = [await open(url), await open(url, { heartbeat: true })]
   const lost = listen('lease_lost')
-  const lease = await locks.acquire('a', { ttl: 60_000, livenessLimit: 60_000 })
+  const lease = await locks.acquire('a', { ttl: 60_000, maxBlocked: 60_000 })
   const { signal } = lease
   await lease.extend(TTL)
   await other.break('a')
@@ -160,7 +160,7 @@ test('an extension applies to the renewals in the thread, and a shorter one coun
 })
 
 test('it is still renewed in time after its ttl was made much shorter', async () => {
-  const locks = await open(undefined, { ttl: 10_000, livenessLimit: undefined })
+  const locks = await open(undefined, { ttl: 10_000, maxBlocked: undefined })
   await using lease = await locks.acquire('a')
   await lease.extend(300)
   const end = performance.now() + 2_000
@@ -171,7 +171,7 @@ test('it is still renewed in time after its ttl was made much shorter', async ()
 })
 
 test('it can be extended and released right after a block for longer than its limit, while it is held', async () => {
-  const locks = await open(undefined, { ttl: 3 * TTL, livenessLimit: 50 })
+  const locks = await open(undefined, { ttl: 3 * TTL, maxBlocked: 50 })
   const lease = await locks.acquire('a')
   block(TTL)
   expect(await lease.extend()).toBeGreaterThan(2 * TTL)
@@ -279,7 +279,7 @@ describe('a process', () => {
     const url = JSON.stringify(newUrl())
     const source = `
       import { connect } from ${index}
-      const locks = await connect(${url}, { heartbeat: 'thread', ttl: ${TTL}, livenessLimit: 60_000 })
+      const locks = await connect(${url}, { heartbeat: 'thread', ttl: ${TTL}, maxBlocked: 60_000 })
       ${body}`
     const args = [...flags, '--unhandled-rejections=strict', '--input-type=module', '-e', source]
     return promisify(execFile)(process.execPath, args, { timeout: 50_000 })
@@ -303,7 +303,7 @@ describe('a process', () => {
   test('may change its folder before the thread opens the file', async () => {
     const body = `
       process.chdir(${JSON.stringify(newFolder('thread'))})
-      const here = await connect('sqlite:here.db', { heartbeat: 'thread', ttl: ${TTL}, livenessLimit: 60_000 })
+      const here = await connect('sqlite:here.db', { heartbeat: 'thread', ttl: ${TTL}, maxBlocked: 60_000 })
       process.chdir('/')
       const lease = await here.acquire('a')
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${2 * TTL})
@@ -334,7 +334,7 @@ test('a worker of the program may have locks with their own thread', async () =>
   const index = JSON.stringify(pathToFileURL(join(import.meta.dirname, '../../../index.ts')))
   const source = `
     import(${index}).then(async ({ connect }) => {
-      const locks = await connect(${JSON.stringify(newUrl())}, { heartbeat: 'thread', ttl: ${TTL}, livenessLimit: 60_000 })
+      const locks = await connect(${JSON.stringify(newUrl())}, { heartbeat: 'thread', ttl: ${TTL}, maxBlocked: 60_000 })
       const lease = await locks.acquire('a')
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${2 * TTL})
       lease.assertHeld()

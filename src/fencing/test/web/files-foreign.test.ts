@@ -38,7 +38,7 @@ test.each([
 ])('marks %s that are a dangling link create no file elsewhere', async (_, name, marks) => {
   const elsewhere = join(newFolder('elsewhere'), 'created')
   symlinkSync(elsewhere, join(folder, name))
-  const error = await failureOf(fileFence(marks ? { marks: join(folder, marks) } : {}).write(lease(1), path, 'x'))
+  const error = await failureOf(fileFence(marks ? { marksPath: join(folder, marks) } : {}).write(lease(1), path, 'x'))
   expect([error.code, existsSync(elsewhere)]).toEqual(['INVALID_ARGUMENT', false])
 })
 

@@ -119,23 +119,25 @@ test('marks may be kept elsewhere, for files of several folders', async () => {
   const marks = join(folder, 'marks.db')
   for (const name of ['a', 'b']) {
     mkdirSync(join(folder, name))
-    await fileFence({ marks }).write(lease(7), join(folder, name, 'ledger'), name)
+    await fileFence({ marksPath: marks }).write(lease(7), join(folder, name, 'ledger'), name)
     expect(readdirSync(join(folder, name))).toEqual(['ledger'])
   }
-  await fileFence({ marks }).write(lease(8), join(folder, 'a/ledger'), 'eight')
-  await fileFence({ marks }).write(lease(7), join(folder, 'b/ledger'), 'seven')
-  await expect(fileFence({ marks }).write(lease(7), join(folder, 'a/ledger'), 'seven')).rejects.toEqual(stale(7n, 8n))
+  await fileFence({ marksPath: marks }).write(lease(8), join(folder, 'a/ledger'), 'eight')
+  await fileFence({ marksPath: marks }).write(lease(7), join(folder, 'b/ledger'), 'seven')
+  await expect(fileFence({ marksPath: marks }).write(lease(7), join(folder, 'a/ledger'), 'seven')).rejects.toEqual(
+    stale(7n, 8n),
+  )
 })
 
 test('marks that exist and have two names hold one mark for a file', async () => {
   const marks = join(folder, 'marks.db')
   mkdirSync(join(folder, 'other'))
   symlinkSync('../marks.db', join(folder, 'other/link.db'))
-  await fileFence({ marks }).touch(lease(1), path)
-  await fileFence({ marks: join(folder, 'other/link.db') }).write(lease(7), path, 'seven')
-  await expect(fileFence({ marks }).write(lease(6), path, 'six')).rejects.toEqual(stale(6n, 7n))
-  await fileFence({ marks }).write(lease(8), path, 'eight')
-  const late = fileFence({ marks: join(folder, 'other/link.db') }).write(lease(7), path, 'seven')
+  await fileFence({ marksPath: marks }).touch(lease(1), path)
+  await fileFence({ marksPath: join(folder, 'other/link.db') }).write(lease(7), path, 'seven')
+  await expect(fileFence({ marksPath: marks }).write(lease(6), path, 'six')).rejects.toEqual(stale(6n, 7n))
+  await fileFence({ marksPath: marks }).write(lease(8), path, 'eight')
+  const late = fileFence({ marksPath: join(folder, 'other/link.db') }).write(lease(7), path, 'seven')
   await expect(late).rejects.toEqual(stale(7n, 8n))
   expect((await fileMarks(marks).list()).map(({ resource }) => resource)).toEqual(['ledger'])
 })
@@ -182,10 +184,10 @@ test.each<[string, () => Promise<unknown>]>([
     'marks that are a link to themselves',
     () => {
       symlinkSync('loop.db', join(folder, 'loop.db'))
-      return fileFence({ marks: join(folder, 'loop.db') }).write(lease(1), path, 'x')
+      return fileFence({ marksPath: join(folder, 'loop.db') }).write(lease(1), path, 'x')
     },
   ],
-  ['marks that are a folder', () => fileFence({ marks: folder }).write(lease(1), path, 'x')],
+  ['marks that are a folder', () => fileFence({ marksPath: folder }).write(lease(1), path, 'x')],
   [
     'marks in a database of something else',
     () => {
@@ -193,7 +195,7 @@ test.each<[string, () => Promise<unknown>]>([
       const other = new DatabaseSync(marks)
       other.exec('create table mine (id)')
       other.close()
-      return fileFence({ marks }).write(lease(1), path, 'x')
+      return fileFence({ marksPath: marks }).write(lease(1), path, 'x')
     },
   ],
 ])('%s is refused at once', async (_, write) => {
@@ -232,11 +234,11 @@ describe('marks', () => {
 
   test('in another place are those of their database, and other fences can raise them', async () => {
     const elsewhere = join(folder, 'marks.db')
-    await fileFence({ marks: elsewhere }).touch(lease(7), path)
+    await fileFence({ marksPath: elsewhere }).touch(lease(7), path)
     const marks = fileMarks(elsewhere)
     await expect(marks.raise('ledger', { epoch: 0, token: 6n })).rejects.toEqual(stale(6n, 7n))
     await marks.raise('ledger', { epoch: 0, token: 8n })
-    await expect(fileFence({ marks: elsewhere }).touch(lease(7), path)).rejects.toEqual(stale(7n, 8n))
+    await expect(fileFence({ marksPath: elsewhere }).touch(lease(7), path)).rejects.toEqual(stale(7n, 8n))
   })
 
   test('wait for a process that has locked them', async () => {

@@ -11,7 +11,7 @@ function block(ms: number): void {
 test('a thread renews every slot of a permit while the event loop is blocked', async () => {
   await using locks = await connect(`sqlite:${join(newFolder('permits'), 'leases.db')}`, { ttl: 2_000 })
   const semaphore = locks.semaphore('api', { limit: 3 })
-  const permit = await semaphore.acquire({ permits: 2, heartbeat: 'thread', livenessLimit: 20_000 })
+  const permit = await semaphore.acquire({ permits: 2, heartbeat: 'thread', maxBlocked: 20_000 })
   block(4_500)
   permit.assertHeld()
   expect(await semaphore.tryAcquire({ permits: 2 })).toBeUndefined()
@@ -22,7 +22,7 @@ test('a thread renews every slot of a permit while the event loop is blocked', a
 
 test('maxHold of a permit or a set ends the renewals of all its leases while the event loop is blocked', async () => {
   const url = `sqlite:${join(newFolder('permits'), 'leases.db')}`
-  await using locks = await connect(url, { ttl: 1_000, heartbeat: 'thread', livenessLimit: 20_000, maxHold: 1_000 })
+  await using locks = await connect(url, { ttl: 1_000, heartbeat: 'thread', maxBlocked: 20_000, maxHold: 1_000 })
   await using others = await connect(url, { ttl: 1_000 })
   await locks.semaphore('api', { limit: 2 }).acquire({ permits: 2 })
   await locks.all(['a', 'b']).acquire()

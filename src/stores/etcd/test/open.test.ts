@@ -35,7 +35,7 @@ test('L16: says what is wrong with a URL, and never what the password is', async
     'etcd://user:s3cret%@host': /a % that encodes nothing/,
     'etcd://user@host': /needs both a user and a password/,
     'etcd://:s3cret@host': /needs both a user and a password/,
-    'etcd://user:s3cret@host?ttl=5': /no option "ttl", only prefix, shortestTtl, ca, cert, key/,
+    'etcd://user:s3cret@host?ttl=5': /no option "ttl", only prefix, minTtl, ca, cert, key/,
     'etcd://user:s3cret@host?prefix=': /prefix is empty/,
     'etcd://user:s3cret@host?prefix=a&prefix=b': /prefix is given twice/,
     'etcd://user:s3cret@host?ca=/etc/ca.pem': /ca in the URL of an etcd store is for TLS: use etcds/,
@@ -44,7 +44,7 @@ test('L16: says what is wrong with a URL, and never what the password is', async
     'etcd://user:x?s3cret@host': /is invalid: percent-encode special characters in a password/,
     'etcd://user:s3cret?x@host': /is invalid: percent-encode special characters in a password/,
     'etcd://user:s3cret?prefix=x@host': /is invalid: percent-encode special characters in a password/,
-    'etcd://user:1?s3cret=1@host': /has no such option, only prefix, shortestTtl, ca, cert, key/,
+    'etcd://user:1?s3cret=1@host': /has no such option, only prefix, minTtl, ca, cert, key/,
     'etcds://user:s3cret@host?cert=/dev/null': /needs both cert and key/,
   }
   for (const [url, message] of Object.entries(wrong)) {
@@ -107,7 +107,7 @@ test('reports that none of the endpoints responds', async () => {
 
 test('a lease is renewed in a thread that opens the same store by its URL', async () => {
   const locks = await connect(`etcd://${server.endpoint}?prefix=thread`, { heartbeat: 'thread', ttl: 1_000 })
-  const lease = await locks.acquire('a', { livenessLimit: 10_000 })
+  const lease = await locks.acquire('a', { maxBlocked: 10_000 })
   const end = performance.now() + 3_000
   while (performance.now() < end);
   lease.assertHeld()

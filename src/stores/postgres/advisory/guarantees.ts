@@ -10,8 +10,8 @@ export function guaranteesOf(ttl: number): Guarantees {
       'a counter in a row of the name, committed after the lock was acquired and never below the wall clock of the server in microseconds; the row is never deleted; it falls only if the row is lost and the clock is then behind the last grant',
     order: 'not promised',
     waiting: 'polled',
-    shortestTtl: 300,
-    longestUnattended: 0,
+    minTtl: 300,
+    maxUnattended: 0,
     clock: 'timers of the server and of the holder, which nobody sets',
     durability: 'no lease survives a restart of the server or the end of the connection; tokens do',
     limits: [

@@ -37,7 +37,7 @@ test('opens what the URL names: user, password, database, schema, table', async 
 test('renews in a thread, over its own connections', async () => {
   const program = `
     const { connect } = await import('${ROOT}/src/index.ts')
-    const locks = await connect('${server.url()}?create=true', { ttl: 2_000, heartbeat: 'thread', livenessLimit: 20_000 })
+    const locks = await connect('${server.url()}?create=true', { ttl: 2_000, heartbeat: 'thread', maxBlocked: 20_000 })
     const lease = await locks.acquire('in a thread')
     const end = performance.now() + 4_500
     while (performance.now() < end);
@@ -87,7 +87,7 @@ test('says what is wrong with a URL, and never what the password is', async () =
     'postgres://user:s3cret@host/app/1': /has two databases/,
     'postgres://user:s3cret@host/app#1': /has a #/,
     'postgres://user:s3cret%@host/app': /a % that encodes nothing/,
-    'postgres://user:s3cret@host/app?ttl=5': /no option "ttl", only table, create, direct, shortestTtl, sslmode/,
+    'postgres://user:s3cret@host/app?ttl=5': /no option "ttl", only table, create, direct, minTtl, sslmode/,
     'postgres://user:s3cret@host/app?table=.lease': /schema must be 1 to 40/,
     'postgres://user:s3cret@host/app?table=a.b.c': /table must be 1 to 40/,
     'postgres://user:s3cret@host/app?table=a&table=b': /table is given twice/,

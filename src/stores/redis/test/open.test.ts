@@ -67,7 +67,7 @@ test('says what is wrong with a URL, and never what the password is', async () =
     'redis://user:s3cret@host/-1': /database in the URL of the Redis store must be a number/,
     'redis://user:s3cret@host#1': /has a #/,
     'redis://user:s3cret%@host': /a % that encodes nothing/,
-    'redis://user:s3cret@host?ttl=5': /no option "ttl", only prefix, shortestTtl/,
+    'redis://user:s3cret@host?ttl=5': /no option "ttl", only prefix, minTtl/,
     'redis://user:s3cret@host?prefix=': /prefix is empty/,
     'redis://user:s3cret@host?prefix=a&prefix=b': /prefix is given twice/,
   }

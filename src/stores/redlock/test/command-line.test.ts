@@ -127,7 +127,7 @@ test.each([
 })
 
 test('a heartbeat in a thread keeps a lease while the event loop is blocked, also with a node dead', async () => {
-  const locks = await connect(url, { heartbeat: 'thread', ttl: 2_000, livenessLimit: 20_000 })
+  const locks = await connect(url, { heartbeat: 'thread', ttl: 2_000, maxBlocked: 20_000 })
   const rival = await connect(url)
   const lease = await locks.acquire('blocked')
   await lease.extend() // by the thread, which connects for it

@@ -72,7 +72,7 @@ describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, los
     await using nodes = await startNodes(5)
     await spend(nodes, 'a', uneven)
     // Time for one attempt, and none for another.
-    const store = await nodes.connected({ ...IMPATIENT, elapsedLimit: 350 / TTL })
+    const store = await nodes.connected({ ...IMPATIENT, acquireShare: 350 / TTL })
     for (const index of [3, 4]) nodes.proxies[index]?.down.delay(60)
     let isLost = false
     void lose(nodes, 2, 'commit').then(() => {

@@ -31,7 +31,7 @@ const unused = (): Redis => new Redis({ port: 1, lazyConnect: true })
 
 describe('a URL', () => {
   test('has the servers, their credentials, their database and the options', async () => {
-    const options = 'prefix=team%20a&trustRestarted=true&nodeTimeout=250&elapsedLimit=0.5&drift=0.1&maxTtl=20000'
+    const options = 'prefix=team%20a&trustRestarted=true&nodeTimeout=250&acquireShare=0.5&drift=0.1&maxTtl=20000'
     const claim = claimOf('a', { ttl: 10_000 })
     {
       const all = addresses.map(address => `:${encoded}@${address}`).join(',')
@@ -167,8 +167,8 @@ test.each<[string, () => unknown, RedlockOptions | undefined, RegExp]>([
   ['NaN', () => [unused(), unused()], { nodeTimeout: Number.NaN }, /nodeTimeout must be .*, not NaN/],
   ['text', () => [unused(), unused()], { nodeTimeout: '50' as never }, /nodeTimeout must be .*, not "50"/],
   ['a short maxTtl', () => [unused(), unused()], { maxTtl: 5 }, /maxTtl must be a whole number .* from 10/],
-  ['a limit above the ttl', () => [unused(), unused()], { elapsedLimit: 1.1 }, /elapsedLimit must be .* to 1, not/],
-  ['no limit', () => [unused(), unused()], { elapsedLimit: 0 }, /elapsedLimit must be a number from 0.01/],
+  ['a limit above the ttl', () => [unused(), unused()], { acquireShare: 1.1 }, /acquireShare must be .* to 1, not/],
+  ['no limit', () => [unused(), unused()], { acquireShare: 0 }, /acquireShare must be a number from 0.01/],
   ['less drift than the margin', () => [unused(), unused()], { drift: 0.001 }, /drift must be a number from 0.01/],
   ['more drift than is left', () => [unused(), unused()], { drift: 0.6 }, /drift must be a number .* to 0.5/],
   ['a word', () => [unused(), unused()], { trustRestarted: 'no' as never }, /trustRestarted must be true or false/],

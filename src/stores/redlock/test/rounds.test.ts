@@ -212,9 +212,9 @@ describe('the ttl of a grant', () => {
   test.each([
     [1 / 3, 1_500, false],
     [1, 1_500, true],
-  ])('with an elapsedLimit of %f, votes that take 800 ms of %i ms: held is %s', async (elapsedLimit, ttl, held) => {
+  ])('with an acquireShare of %f, votes that take 800 ms of %i ms: held is %s', async (acquireShare, ttl, held) => {
     await using nodes = await startNodes(3)
-    const options = { ...TRUSTED, nodeTimeout: 2_000, elapsedLimit }
+    const options = { ...TRUSTED, nodeTimeout: 2_000, acquireShare }
     const store = await nodes.connected(options)
     for (const { down } of nodes.proxies) down.delay(800)
     const claim = claimOf('a', { ttl })

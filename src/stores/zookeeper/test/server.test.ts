@@ -290,7 +290,7 @@ test('a heartbeat in a thread renews while the event loop is blocked', async () 
   const program = `
     import { connect } from '${ROOT}/src/index.ts'
     const locks = await connect('zookeeper://127.0.0.1:${server.port}', { ttl: 1_500, heartbeat: 'thread' })
-    const lease = await locks.acquire('thread', { livenessLimit: 10_000 })
+    const lease = await locks.acquire('thread', { maxBlocked: 10_000 })
     const end = performance.now() + 4_000
     while (performance.now() < end);
     lease.assertHeld()

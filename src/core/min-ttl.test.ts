@@ -23,7 +23,7 @@ test('F9: such a ttl in the defaults is refused when the locks are made', async 
 })
 
 test('F9: extend refuses it as well, and the lease continues', async () => {
-  await using locks = createLocks(memory({ shortestTtl: 1_000 }))
+  await using locks = createLocks(memory({ minTtl: 1_000 }))
   await using lease = await locks.acquire('a')
   const message = 'ttl is 500 ms; memory needs at least 1000. Durations are milliseconds'
   expect(await failureOf(lease.extend(500))).toMatchObject({ ...refusal, message })
@@ -31,30 +31,30 @@ test('F9: extend refuses it as well, and the lease continues', async () => {
   expect(await lease.extend(1_000)).toBeGreaterThan(900)
 })
 
-test('F9: the option shortestTtl of the store allows less', async () => {
-  const store = sqlite('/never/opened.db', { shortestTtl: 20 })
-  expect(store.guarantees.shortestTtl).toBe(20)
-  expect(sqlite('/never/opened.db').guarantees.shortestTtl).toBe(200)
+test('F9: the option minTtl of the store allows less', async () => {
+  const store = sqlite('/never/opened.db', { minTtl: 20 })
+  expect(store.guarantees.minTtl).toBe(20)
+  expect(sqlite('/never/opened.db').guarantees.minTtl).toBe(200)
   await createLocks(store, { ttl: 20 }).close()
-  expect(() => sqlite('leases.db', { shortestTtl: 0 })).toThrow('shortestTtl must be a whole number of milliseconds')
+  expect(() => sqlite('leases.db', { minTtl: 0 })).toThrow('minTtl must be a whole number of milliseconds')
 })
 
-describe('F9: shortestTtl in a URL', () => {
+describe('F9: minTtl in a URL', () => {
   test.each([
-    'redis://localhost:1/0?shortestTtl=20',
-    'redlock://localhost:1,localhost:2,localhost:3?shortestTtl=20',
-    'postgres://localhost:1/db?shortestTtl=20',
-    'etcd://localhost:1?shortestTtl=20',
-    'zookeeper://localhost:1?shortestTtl=20',
+    'redis://localhost:1/0?minTtl=20',
+    'redlock://localhost:1,localhost:2,localhost:3?minTtl=20',
+    'postgres://localhost:1/db?minTtl=20',
+    'etcd://localhost:1?minTtl=20',
+    'zookeeper://localhost:1?minTtl=20',
   ])('is that of the store: %s', async url => {
     await using store = await openStore(url)
-    expect(store.guarantees.shortestTtl).toBe(20)
+    expect(store.guarantees.minTtl).toBe(20)
   })
 
-  test.each(['redis://localhost:1?shortestTtl=2s', 'zookeeper://localhost:1?shortestTtl=2s'])(
+  test.each(['redis://localhost:1?minTtl=2s', 'zookeeper://localhost:1?minTtl=2s'])(
     'must be a number: %s',
     async url => {
-      const message = expect.stringContaining('shortestTtl must be a whole number of milliseconds')
+      const message = expect.stringContaining('minTtl must be a whole number of milliseconds')
       expect(await failureOf(openStore(url))).toMatchObject({ ...refusal, message })
     },
   )

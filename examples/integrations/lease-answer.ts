@@ -12,11 +12,11 @@ export function leaseAnswer(error: unknown, busy: 409 | 503 = 409): Answer | und
   switch (leaseError?.code) {
     case 'BUSY': // nothing has begun
       return answer(busy, leaseError.code, 1)
-    case 'TOO_MANY_WAITERS':
     case 'LEASE_LOST': // it began, and another may hold the name now
     case 'MAX_HOLD':
     case 'STALE_TOKEN':
       return answer(423, leaseError.code)
+    case 'TOO_MANY_WAITERS': // nothing has begun
     case 'STORE_UNAVAILABLE':
     case 'OUTCOME_UNKNOWN':
     case 'CLOSED': // this instance shuts down

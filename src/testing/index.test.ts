@@ -184,7 +184,9 @@ test('each testLocks has its own names, and an owner that says test', async () =
 
 test('a loss or a hold that is impossible is refused with what to do first', async () => {
   const locks = testLocks()
-  await expect(locks.lose('a')).rejects.toThrow('these locks do not hold "a": acquire it first')
+  await expect(locks.lose('a')).rejects.toThrow(
+    'these locks do not hold "a": acquire it first, or await advance(0) after the call that does',
+  )
   await expect((locks.lose as (...given: unknown[]) => Promise<void>)('a', 5)).rejects.toThrow('takes nothing else')
   await locks.acquire('a')
   await expect(locks.holdAsOther('a')).rejects.toMatchObject({

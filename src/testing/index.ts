@@ -126,7 +126,10 @@ class StagedLocks extends StoreLocks implements TestLocks {
     checkNoMore(more, 'lose(name)', 'it takes only the name')
     const lease = this.heldLease(name)
     if (!lease)
-      throw new LeaseError('INVALID_ARGUMENT', `these locks do not hold ${JSON.stringify(name)}: acquire it first`)
+      throw new LeaseError(
+        'INVALID_ARGUMENT',
+        `these locks do not hold ${JSON.stringify(name)}: acquire it first, or await advance(0) after the call that does`,
+      )
     await this.other.break(lease.name, { token: lease.token })
     const failAgain = this.#store.restore()
     await lease.extend().catch(() => {}) // its answer notifies the holder

@@ -1,5 +1,6 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { folder, HOLDFAST, holdfast, holding, launch, start, store } from './holdfast.ts'
 
@@ -100,10 +101,13 @@ describe('holdfast run ends with', () => {
 
   test('69 when the store is not available', async () => {
     const broken = join(folder, 'broken.db')
-    writeFileSync(broken, 'no database at all, but long enough to be one '.repeat(100))
+    const database = new DatabaseSync(broken)
+    database.exec('create table a (b)')
+    database.close()
+    writeFileSync(broken, readFileSync(broken).fill(7, 100))
     const { code, err } = await holdfast(['run', 'job', '--store', `sqlite:${broken}`, '--', 'true'])
     expect(code).toBe(69)
-    expect(err).toMatch(/^holdfast: .*is damaged or no SQLite database.*\n$/)
+    expect(err).toMatch(/^holdfast: .*is a damaged SQLite database.*\n$/)
   })
 
   test('64 when the scheme of the store URL is unknown', async () => {

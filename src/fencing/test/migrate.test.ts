@@ -49,7 +49,8 @@ test.each(Object.keys(databases) as (keyof typeof databases)[])(
   { timeout: 60_000 },
   async engine => {
     const { url, fence, tables, query } = await databases[engine]()
-    expect(await migrate(url)).toEqual(tables.slice(0, 1))
+    const replicas = Array.from({ length: 6 }) // which start together, in a deploy
+    expect(await Promise.all(replicas.map(() => migrate(url)))).toEqual(replicas.map(() => tables.slice(0, 1)))
     expect(await failureOf(fence.touch(holder('a', 1)))).toMatchObject({
       code: 'NOT_MIGRATED',
       message: expect.stringContaining('holdfast migrate --fence'),
@@ -65,6 +66,9 @@ test.each(Object.keys(databases) as (keyof typeof databases)[])(
     await query(`drop table ${tables[1]}`)
     const { out: sql } = await holdfast(['migrate', '--fence', '--print-sql', '--store', url])
     await query(sql)
+    await fence.touch(lease)
+    await query(`drop table ${tables[1]}`)
+    await Promise.all(replicas.map(() => fence.install()))
     await fence.touch(lease)
     expect(await migrate(url, { fence: true })).toEqual(tables) // again
   },

@@ -46,10 +46,15 @@ export function failure(error: unknown, path: string): unknown {
   if (code === READONLY) return unavailable(`${file} cannot be written (${said}): check its permissions`, error, false)
   if (code === CANTOPEN)
     return unavailable(`${file} cannot be opened (${said}): check the limit of open files, and its folder`, error, true)
-  if (code === NOTADB || code === CORRUPT) {
+  if (code === NOTADB) {
+    // Not "move it away": most likely it is a file of another program.
+    const message = `${file} is another file, or its first page is damaged (${said}): give a path of its own`
+    return new LeaseError('INVALID_ARGUMENT', message, { cause: error })
+  }
+  if (code === CORRUPT) {
     const cure =
       'stop all processes that use it, and move it away with its -wal and -shm files; a new one is then created'
-    return unavailable(`${file} is damaged or no SQLite database (${said}): ${cure}`, error, false)
+    return unavailable(`${file} is a damaged SQLite database (${said}): ${cure}`, error, false)
   }
   return unavailable(`${file} cannot be read or written (${said}): check the disk and quotas`, error, true)
 }

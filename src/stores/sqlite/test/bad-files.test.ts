@@ -95,8 +95,9 @@ test('a file that is no database is refused and left as it is', async () => {
   const text = 'name,amount\n'.repeat(1_000)
   writeFileSync(path, text)
   const error = await failureOf(newStore())
-  expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
-  expect(error.message).toContain('no SQLite database')
+  expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+  expect(error.message).toContain('is another file')
+  expect(error.message).toMatch(/: give a path of its own$/)
   expect(readFileSync(path, 'utf8')).toBe(text)
 })
 

@@ -1,4 +1,4 @@
-import { checkKeys, checkSignal, checkWait, invalid, show } from './contract/check.ts'
+import { checkBoolean, checkKeys, checkSignal, checkWait } from './contract/check.ts'
 import type { Store } from './contract/store.ts'
 import type { Clock } from './contract/time.ts'
 import { coreEnvironment } from './core/core.ts'
@@ -52,7 +52,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   const { timeout = DEFAULT_TIMEOUT, signal, lazy = false, ...defaults } = options
   checkWait(timeout, 'timeout')
   checkSignal(signal)
-  if (typeof lazy !== 'boolean') throw invalid(`lazy must be true or false, not ${show(lazy)}`)
+  checkBoolean(lazy, 'lazy')
   signal?.throwIfAborted()
   const store = await openStore(url)
   const environment = coreEnvironment()

@@ -62,17 +62,17 @@ export class StoreLocks extends CoreLocks implements Locks {
   }
 
   all(names: readonly string[], ...more: readonly unknown[]): Acquirable<LeaseSet> {
-    checkNoMore(more, 'all(names)', 'give options to using, tryUsing, acquire or tryAcquire')
+    checkNoMore(more, 'all(names)')
     return new AllNames(this.sharingHost(), names)
   }
 
   semaphore(name: string, options: SemaphoreOptions, ...more: readonly unknown[]): Acquirable<Permit, PermitOptions> {
-    checkNoMore(more, 'semaphore(name, options)', 'give other options to using, tryUsing, acquire or tryAcquire')
+    checkNoMore(more, 'semaphore(name, { limit })')
     return semaphore(this.sharingHost(), name, options)
   }
 
   readWrite(name: string, ...more: readonly unknown[]): ReadWrite {
-    checkNoMore(more, 'readWrite(name)', 'give options to using, tryUsing, acquire or tryAcquire')
+    checkNoMore(more, 'readWrite(name)')
     return readWrite(this.sharingHost(), name)
   }
 

@@ -1,6 +1,5 @@
-import { checkKeys, invalid } from './contract/check.ts'
+import { checkBoolean, checkKeys, invalid } from './contract/check.ts'
 import { type Engine, engineOf } from './engines.ts'
-import { checkBoolean } from './stores/shared/options.ts'
 
 /** The options of `migrate`. */
 export interface MigrateOptions {

@@ -42,6 +42,23 @@ export function checkDuration(value: unknown, what: string): asserts value is nu
   )
 }
 
+/** A whole number from `least` to `most`. */
+export function checkWhole(
+  value: unknown,
+  what: string,
+  least: number,
+  most: number = Number.POSITIVE_INFINITY,
+): asserts value is number {
+  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) return
+  const range = Number.isFinite(most) ? `${least} to ${most}` : least
+  throw invalid(`${what} must be a whole number from ${range}, not ${show(value)}`)
+}
+
+/** Throws `INVALID_ARGUMENT` unless it is a boolean. */
+export function checkBoolean(value: unknown, what: string): asserts value is boolean {
+  if (typeof value !== 'boolean') throw invalid(`${what} must be true or false, not ${show(value)}`)
+}
+
 /** A ttl: a duration that is no shorter than `store.guarantees.minTtl`. */
 export function checkTtl(
   value: unknown,
@@ -88,7 +105,11 @@ export function checkKeys(options: unknown, known: ReadonlySet<string>, what: st
 }
 
 /** Throws if a call got more arguments than it takes, such as options that it would ignore. */
-export function checkNoMore(more: readonly unknown[], call: string, cure: string): void {
+export function checkNoMore(
+  more: readonly unknown[],
+  call: string,
+  cure: string = 'give options to using, tryUsing, acquire or tryAcquire',
+): void {
   if (more.length > 0) throw invalid(`${call} takes nothing else, but got ${show(more[0])}: ${cure}`)
 }
 

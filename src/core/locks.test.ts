@@ -163,7 +163,7 @@ test('break of a slot, where each claim holds alone, takes the ticket of this nu
 })
 
 test.each([
-  ['a slot that is none', { slot: -1 }, 'slot must be a whole number from 0, such as permit.slot, not -1'],
+  ['a slot that is none', { slot: -1 }, 'slot must be a whole number from 0 to 2147483646, not -1'],
   ['a token that is no bigint', { token: 5 }, 'token must be a bigint'],
   ['an unknown option', { tokn: 5n }, 'break has no option'],
   ['a text', 'me', 'must be an object'],

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import {
+  checkBoolean,
   checkKeys,
   checkName,
   checkSignal,
@@ -7,7 +8,6 @@ import {
   checkText,
   checkWait,
   invalid,
-  show,
 } from '../contract/check.ts'
 import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
@@ -201,7 +201,7 @@ export class CoreLocks implements Leasing {
     checkKeys(options, closeKeys, 'close')
     const { grace = 5_000, release = false } = options
     checkWait(grace, 'grace')
-    if (typeof release !== 'boolean') throw invalid(`release must be true or false, not ${show(release)}`)
+    checkBoolean(release, 'release')
     return this.closing.close(grace, release, () => this.family.leave(this.#leases))
   }
 

@@ -6,6 +6,7 @@ import {
   checkText,
   checkTtl,
   checkWait,
+  checkWhole,
   invalid,
   show,
 } from '../contract/check.ts'
@@ -52,8 +53,8 @@ export interface AcquireOptions extends TryOptions {
   /** Milliseconds to wait for a name that is held. 0 asks once and does not queue. @default Infinity */
   readonly wait?: number | undefined
   /**
-   * The most calls of these locks that wait for one name. Where as many wait, a call rejects `TOO_MANY_WAITERS` and does
-   * not wait. A whole number from 1. @default no limit
+   * The most calls of these locks that wait for one name. A further call rejects `TOO_MANY_WAITERS` and does not wait. A
+   * whole number from 1, or `Infinity`. @default no limit
    */
   readonly maxWaiters?: number | undefined
 }
@@ -158,19 +159,14 @@ export function checkOptions(options: AcquireOptions, store: Store, hasThread: b
   const { ttl, wait, maxWaiters, note, owner, heartbeat, maxBlocked, maxHold, signal } = options
   if (ttl !== undefined) checkTtl(ttl, store, ttlName)
   if (wait !== undefined) checkWait(wait, 'wait')
-  if (maxWaiters !== undefined) checkWaiters(maxWaiters)
+  // `Infinity` lifts a default.
+  if (maxWaiters !== undefined && maxWaiters !== Number.POSITIVE_INFINITY) checkWhole(maxWaiters, 'maxWaiters', 1)
   if (note !== undefined) checkText(note, 'note')
   if (owner !== undefined) checkText(owner, 'owner')
   if (maxBlocked !== undefined) checkDuration(maxBlocked, 'maxBlocked')
   if (maxHold !== undefined) checkDuration(maxHold, 'maxHold')
   if (heartbeat !== undefined) checkHeartbeat(heartbeat, hasThread)
   checkSignal(signal)
-}
-
-/** `Infinity` lifts a default. */
-function checkWaiters(value: unknown): void {
-  if (typeof value === 'number' && value >= 1 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY)) return
-  throw invalid(`maxWaiters must be a whole number from 1, or Infinity, not ${show(value)}; wait: 0 does not wait`)
 }
 
 /** Throws `INVALID_ARGUMENT` for what `break` does not know. */
@@ -180,6 +176,5 @@ export function checkBreakOptions(options: BreakOptions): void {
   if (by !== undefined) checkText(by, 'by')
   if (token !== undefined && typeof token !== 'bigint')
     throw invalid(`token must be a bigint, such as lease.token, not ${show(token)}`)
-  if (slot !== undefined && !(Number.isInteger(slot) && slot >= 0 && slot < LARGEST_LIMIT))
-    throw invalid(`slot must be a whole number from 0, such as permit.slot, not ${show(slot)}`)
+  if (slot !== undefined) checkWhole(slot, 'slot', 0, LARGEST_LIMIT - 1)
 }

@@ -7,7 +7,7 @@ export class Waiters {
   /** Throws `TOO_MANY_WAITERS` if `most` calls wait for `name`. */
   check(name: string, most: number): void {
     if ((this.#counts.get(name) ?? 0) < most) return
-    const message = `as many calls of these locks as maxWaiters, ${most}, wait for ${JSON.stringify(name)}: try later, or raise it`
+    const message = `maxWaiters is ${most}, and as many calls already wait for ${JSON.stringify(name)}: try later, or raise it`
     throw new LeaseError('TOO_MANY_WAITERS', message, { leaseName: name, waited: 0 })
   }
 

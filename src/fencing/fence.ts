@@ -1,4 +1,4 @@
-import { checkKeys, checkSignal, checkText, invalid, show } from '../contract/check.ts'
+import { checkKeys, checkSignal, checkText, checkWhole, invalid, show } from '../contract/check.ts'
 import { type Work, type WorkArguments, workOf } from '../core/work.ts'
 import type { Holder, Holders, Mark, Marks, Shown } from './mark.ts'
 import { isAlone } from './rule.ts'
@@ -103,7 +103,7 @@ export function checkFence(options: FenceOptions, known: readonly string[], what
   checkKeys(options, new Set(['resource', 'epoch', ...known]), what)
   const { resource, epoch } = options
   if (resource !== undefined) checkResource(resource)
-  if (epoch !== undefined) checkEpoch(epoch)
+  if (epoch !== undefined) checkWhole(epoch, 'the epoch', 0, LAST_EPOCH)
 }
 
 /** Throws `INVALID_ARGUMENT` unless it is 1 to 255 bytes of text. */
@@ -114,7 +114,7 @@ export function checkResource(resource: unknown): asserts resource is string {
 
 /** Throws `INVALID_ARGUMENT` for an invalid mark. */
 export function checkMark({ epoch, token, limit, slots }: Shown): void {
-  checkEpoch(epoch)
+  checkWhole(epoch, 'the epoch', 0, LAST_EPOCH)
   if (typeof token !== 'bigint' || token < 0n || token > LARGEST_TOKEN)
     throw invalid(`the token must be a bigint from 0 to 2^63 - 1, such as lease.token, not ${show(token)}`)
   if ((limit === undefined && slots === undefined) || areSlots({ limit, slots })) return
@@ -138,11 +138,6 @@ export function transactionArguments<Transaction, Result>(
 ): { readonly signal: AbortSignal | undefined; readonly work: Work<Transaction, Result> } {
   const { options, work } = workOf('fence.transaction(lease', args)
   return { signal: signalOf(options, 'transaction'), work }
-}
-
-function checkEpoch(epoch: unknown): void {
-  if (Number.isInteger(epoch) && (epoch as number) >= 0 && (epoch as number) <= LAST_EPOCH) return
-  throw invalid(`the epoch must be a whole number from 0 to ${LAST_EPOCH}, not ${show(epoch)}`)
 }
 
 /** What a holder presents. Throws `INVALID_ARGUMENT` if `holder` is not one, and what `assertNotEnded` throws. */

@@ -1,4 +1,4 @@
-import { checkDuration, checkKeys, checkName, checkSignal, invalid, show } from '../contract/check.ts'
+import { checkDuration, checkKeys, checkName, checkSignal, checkWhole, invalid, show } from '../contract/check.ts'
 import { LeaseError, messageOf } from '../contract/errors.ts'
 import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
@@ -63,8 +63,7 @@ export function checkRun(options: RunOptions): void {
   checkSignal(signal)
   if (onError !== undefined && typeof onError !== 'function')
     throw invalid(`onError must be a function of the error, not ${show(onError)}`)
-  if (maxFailures !== undefined && !(Number.isInteger(maxFailures) && maxFailures >= 1))
-    throw invalid(`maxFailures must be a whole number from 1, not ${show(maxFailures)}`)
+  if (maxFailures !== undefined) checkWhole(maxFailures, 'maxFailures', 1)
 }
 
 interface EndedTerm {

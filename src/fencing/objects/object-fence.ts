@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { checkKeys, invalid, show } from '../../contract/check.ts'
+import { checkKeys, checkWhole, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
 import { assertNotEnded, type FenceCallOptions, markOfLease, signalOf } from '../fence.ts'
@@ -66,8 +66,7 @@ const PAUSES: Pauses = [5, 500]
 export function objectFence(objects: Objects, options: ObjectFenceOptions = {}): ObjectFence {
   checkKeys(options, new Set(['epoch', 'attempts']), 'a fence of objects')
   const { epoch, attempts = 15 } = options
-  if (!Number.isInteger(attempts) || attempts < 1)
-    throw invalid(`attempts must be a whole number, 1 or more, not ${show(attempts)}`)
+  checkWhole(attempts, 'attempts', 1)
 
   /**
    * Writes what `change` returns for the current object, and starts over if another write came between. `undefined` from

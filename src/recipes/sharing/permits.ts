@@ -1,4 +1,4 @@
-import { checkKeys, checkName, checkText, invalid, show } from '../../contract/check.ts'
+import { checkKeys, checkName, checkText, checkWhole, invalid, show } from '../../contract/check.ts'
 import type { LeaseError } from '../../contract/errors.ts'
 import type { Lease, Permit } from '../../contract/lease.ts'
 import type { SharedKind } from '../../contract/lease-events.ts'
@@ -24,8 +24,7 @@ export function semaphore(
     throw invalid(`semaphore needs an object with its limit, such as { limit: 3 }, not ${show(options)}`)
   checkKeys(options, semaphoreKeys, 'semaphore')
   const { limit } = options
-  if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_LIMIT)
-    throw invalid(`limit must be a whole number from 1 to ${LARGEST_LIMIT}, not ${show(limit)}`)
+  checkWhole(limit, 'limit', 1, LARGEST_LIMIT)
   if (hasTickets(host.core.store))
     checkText(ticketName(name, limit - 1), `the name of the last ticket of ${show(name)}`)
   return new Permits<Permit>(host, name, 'permit', limit)
@@ -57,21 +56,15 @@ class Permits<L extends Lease> extends Acquiring<L, PermitOptions> {
     this.#limit = limit
   }
 
-  protected override async hold(terms: AcquireTerms, { permits }: PermitOptions): Promise<Held<L> | LeaseError> {
+  protected override async hold(terms: AcquireTerms, { permits = 1 }: PermitOptions): Promise<Held<L> | LeaseError> {
     const { store } = this.host.core
-    if (hasTickets(store) && permits !== undefined && permits !== 1)
+    if (hasTickets(store) && permits !== 1)
       throw invalid(
         `permits must be 1 over ${store.kind}, not ${show(permits)}: it keeps no queue, so calls for one permit ` +
           'would starve a call for several',
       )
-    const units = permitsOf(permits, Math.min(this.#limit ?? 1, MOST_UNITS))
-    const held = await this.host.hold(this.#name, { ...terms, kind: this.#kind, limit: this.#limit, units })
+    checkWhole(permits, 'permits', 1, Math.min(this.#limit ?? 1, MOST_UNITS))
+    const held = await this.host.hold(this.#name, { ...terms, kind: this.#kind, limit: this.#limit, units: permits })
     return held instanceof Acquisition ? held.timeout() : (held as unknown as Held<L>)
   }
-}
-
-function permitsOf(permits: unknown = 1, limit: number): number {
-  if (Number.isInteger(permits) && (permits as number) >= 1 && (permits as number) <= limit) return permits as number
-  const most = limit === MOST_UNITS ? `${limit}, the most slots of one lease` : limit
-  throw invalid(`permits must be a whole number from 1 to ${most}, not ${show(permits)}`)
 }

@@ -1,7 +1,6 @@
-import { checkKeys } from '../../contract/check.ts'
+import { checkBoolean, checkKeys } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
 import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
-import { checkBoolean } from '../shared/options.ts'
 import { driverOf, type MysqlClient } from './connection.ts'
 import { type Tables, tableOf } from './schema.ts'
 import { MysqlStore } from './store.ts'

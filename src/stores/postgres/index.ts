@@ -1,7 +1,6 @@
-import { checkDuration, checkKeys } from '../../contract/check.ts'
+import { checkBoolean, checkDuration, checkKeys } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
 import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
-import { checkBoolean } from '../shared/options.ts'
 import { AdvisoryStore } from './advisory/store.ts'
 import type { PostgresClient } from './client.ts'
 import { driverOf } from './driver.ts'

@@ -1,14 +1,9 @@
-import { checkText, invalid, show } from '../../contract/check.ts'
+import { checkText, invalid } from '../../contract/check.ts'
 
 /** Throws `INVALID_ARGUMENT` unless it is 1 to 255 bytes of text. */
 export function checkPrefix(prefix: unknown): asserts prefix is string {
   checkText(prefix, 'the prefix')
   if (prefix === '') throw invalid('the prefix is empty: give 1 to 255 bytes of text, or leave it out')
-}
-
-/** Throws `INVALID_ARGUMENT` unless it is a boolean. */
-export function checkBoolean(value: unknown, what: string): asserts value is boolean {
-  if (typeof value !== 'boolean') throw invalid(`${what} must be true or false, not ${show(value)}`)
 }
 
 /** Decodes a part of the URL of `store`. No message repeats it: it may be a password. */

@@ -306,9 +306,9 @@ export class Acquisition {
     if (!lease?.remaining) return // 0: it has ended meanwhile
     this.#isReported = true
     const { name, owner } = this.#claim
-    const waited = this.#core.clock.now() - this.#started
+    const waited = Math.round(this.#core.clock.now() - this.#started)
     events.self_wait.publish({ name, owner, lease: lease.handle, waited })
-    const what = `acquire has waited ${Math.round(waited)} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease, this.#isElsewhere)}; leases are not re-entrant`
+    const what = `acquire has waited ${waited} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease, this.#isElsewhere)}; leases are not re-entrant`
     const cure = `${this.#isElsewhere ? ONE_LOCKS : 'pass the lease to the code that needs it'}; --trace-warnings shows the call`
     warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)
   }

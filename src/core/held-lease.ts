@@ -40,6 +40,7 @@ export class HeldLease implements ListedLease {
   readonly isHandedOut: boolean
   readonly renewals: Renewals
   group: LeaseGroup | undefined
+  lossReason: LossReason | undefined
   readonly #core: LeaseCore
   readonly #abort = new AbortSource()
   readonly #deadline: Deadline
@@ -179,6 +180,7 @@ export class HeldLease implements ListedLease {
   lose(reason: LossReason, what: string = this.#explain(reason)): LeaseError {
     const error = this.#fault(reason === 'max_hold' ? 'MAX_HOLD' : 'LEASE_LOST', what)
     this.#error = error
+    this.lossReason = reason
     this.#stop()
     // Otherwise the store did not answer, and a release would wait for it in vain.
     const isWell = !this.renewals.unsettled && !this.renewals.inFlight

@@ -1,6 +1,7 @@
 import { checkDuration, checkKeys, checkName, checkSignal, checkWhole, invalid, show } from '../contract/check.ts'
 import { LeaseError, messageOf } from '../contract/errors.ts'
 import { events } from '../contract/events.ts'
+import { heldBy } from '../contract/identity.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { TermOutcome } from '../contract/lease-events.ts'
 import { backoff } from '../contract/request.ts'
@@ -180,9 +181,9 @@ export class Campaign {
     if (lease && events.term_ended.hasSubscribers)
       events.term_ended.publish({ lease, outcome, error: outcome === 'failed' ? error : undefined })
     if (outcome === 'failed') this.#onFailure(error, lease ? this.#work : this.#store)
-    // Reported by the signal of the lease and by the event lease_lost. At the end of `maxHold` the store still answers.
-    else if (outcome === 'lost' && LeaseError.is(error, 'LEASE_LOST')) this.#store.error = lossError(error)
-    else if (outcome !== 'lost' && lease) this.#work.end()
+    // Reported by the signal of the lease and by the event lease_lost.
+    else if (outcome === 'lost') this.#store.error = lease && overdueError(lease)
+    else if (lease) this.#work.end()
   }
 
   #onFailure(error: unknown, streak: Streak): void {
@@ -194,11 +195,11 @@ export class Campaign {
     if (isOfWork) this.#report(error, failures)
     if (isOfWork && failures >= (this.#run.maxFailures ?? Number.POSITIVE_INFINITY)) throw error
     const pause = backoff(failures, this.#host.random, [this.#pause, this.#maxPause])
-    const delay = Math.max(pause, (LeaseError.is(error) && error.retryAfter) || 0)
+    const delay = Math.round(Math.max(pause, (LeaseError.is(error) && error.retryAfter) || 0))
     this.#delay = delay
     events.leadership_delayed.publish({ name, error, failures, delay })
     // Once per streak, not per process: a warning of last week does not say that the work fails again today.
-    const next = `the next try is in ${Math.round(delay)} ms, and only onError gets further failures in a row`
+    const next = `the next try is in ${delay} ms, and only onError gets further failures in a row`
     if (isOfWork && failures === 1)
       warnAgain('HOLDFAST_TERM_FAILED', `the work of the leader of ${JSON.stringify(name)} failed; ${next}`, error)
   }
@@ -221,7 +222,8 @@ export class Campaign {
   }
 }
 
-/** For the health of a candidate, until the store answers again. */
-export function lossError(error: unknown): SafeError {
-  return safeError('the lease was lost, and the store has not answered since', error)
+/** For the health of a candidate, until the store answers again. `undefined`: the loss is no sign that it does not answer. */
+export function overdueError(lease: Lease): SafeError | undefined {
+  if (heldBy(lease).lossReason !== 'expired') return undefined
+  return { code: 'LEASE_LOST', message: 'the lease was not renewed in time: LEASE_LOST' }
 }

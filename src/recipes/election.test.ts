@@ -145,7 +145,15 @@ test('health reports that the process should be ended when work continues for lo
   await locks.advance(3_000)
   expect(election.health()).toEqual({ ...WELL, state: 'ending', endingFor: 3_000 })
   await locks.advance(1)
-  expect(election.health()).toEqual({ ...WELL, ok: false, stuck: true, state: 'ending', endingFor: 3_001 })
+  const lastError = { code: 'STUCK', message: 'the work has ignored the end of its term for 3001 ms' }
+  expect(election.health()).toEqual({
+    ...WELL,
+    ok: false,
+    stuck: true,
+    state: 'ending',
+    endingFor: 3_001,
+    lastError,
+  })
 })
 
 test('run rejects with what the work threw after it was stopped, but not with the reason itself', async () => {

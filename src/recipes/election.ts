@@ -4,7 +4,7 @@ import type { Lease } from '../contract/lease.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { whenAborted } from '../core/signals.ts'
 import { type Work, type WorkArguments, workOf } from '../core/work.ts'
-import { Campaign, type CampaignOptions, checkCampaign, checkRun, lossError, type RunOptions } from './campaign.ts'
+import { Campaign, type CampaignOptions, checkCampaign, checkRun, overdueError, type RunOptions } from './campaign.ts'
 import type { Host } from './host.ts'
 import { anyOf } from './interruptible.ts'
 import { type ObserveOptions, observe } from './observe.ts'
@@ -23,8 +23,8 @@ export interface ElectionOptions extends CampaignOptions {
 export interface ElectionHealth {
   /**
    * For readiness and alerts. False while the work fails: from a failure until a term ends without one, or has led or waited
-   * for `maxPause`. Also false from when the store did not answer for longer than a ttl, until it answers, and while
-   * `stuck`.
+   * for `maxPause`. Also false while `stuck`, and from when the store did not answer for longer than a ttl until it
+   * answers. A lease that was not renewed in time counts as no answer; one that was broken or reached `maxHold` does not.
    */
   readonly ok: boolean
   /**
@@ -34,11 +34,11 @@ export interface ElectionHealth {
   readonly stuck: boolean
   /** `idle`: `run` was not called, or has ended. `ending`: the signal of the work aborted, and it has not returned. */
   readonly state: 'idle' | 'waiting' | 'leading' | 'ending'
-  /** Milliseconds since the signal of the work aborted; 0 unless `ending`. */
+  /** Whole milliseconds since the signal of the work aborted; 0 unless `ending`. */
   readonly endingFor: number
   /** Failures of the work in a row. */
   readonly failures: number
-  /** Why `ok` is false, unless it is only `stuck`: the code of the error, and a message without its text. See `onError`. */
+  /** Why `ok` is false: the code of the error, or `STUCK`, and a message without its text. See `onError`. */
   readonly lastError: SafeError | undefined
 }
 
@@ -168,10 +168,11 @@ export class StoreElection implements Election {
     const { signal } = this.#term.lease
     if (!signal.aborted) return { ...before, state: 'leading', ...errors } // reading `aborted` may detect a loss
     const now = this.#host.clock.now()
-    const endingFor = now - (this.#term.endedAt ?? now)
+    const endingFor = Math.round(now - (this.#term.endedAt ?? now))
     const stuck = endingFor > this.#grace
-    const loss = LeaseError.is(signal.reason, 'LEASE_LOST') ? lossError(signal.reason) : lastError
-    return { ok: !loss && !stuck, stuck, state: 'ending', endingFor, failures, lastError: loss }
+    const ignores = { code: 'STUCK', message: `the work has ignored the end of its term for ${endingFor} ms` }
+    const why = stuck ? ignores : (overdueError(this.#term.lease) ?? lastError)
+    return { ok: !why, stuck, state: 'ending', endingFor, failures, lastError: why }
   }
 
   async #lead(lease: Lease, resign: () => void, work: (lease: Lease) => unknown): Promise<void> {

@@ -192,12 +192,57 @@ test('an outage makes a leader not ok from its loss until the store answers agai
   await clock.advance(900) // it campaigns again, and for less than a ttl
   const lastError = {
     code: 'LEASE_LOST',
-    message: 'the lease was lost, and the store has not answered since: LEASE_LOST',
+    message: 'the lease was not renewed in time: LEASE_LOST',
   }
   expect(election.health()).toMatchObject({ ok: false, stuck: false, state: 'waiting', failures: 0, lastError })
   store.restore('acquire', 'renew', 'annotate', 'release', 'watch', 'break')
   await clock.advance(5_000)
   expect(election.health()).toMatchObject({ ok: true, state: 'leading', lastError: undefined })
+})
+
+test('a lease that was broken, or reached maxHold, is not reported as an outage while its work ends', async () => {
+  for (const maxHold of [undefined, 5_000]) {
+    const { locks, other, clock } = stage()
+    const election = locks.election('a', { grace: 3_000, maxHold })
+    void election.run(async lease => {
+      await untilTold(lease)
+      await new Promise<void>(resolve => clock.after(3_000, resolve))
+    })
+    await clock.advance(0)
+    if (!maxHold) await other.break('a')
+    await clock.advance(maxHold ? 6_000 : 4_000) // the break is noticed at the next renewal
+    expect(election.health()).toMatchObject({ ok: true, state: 'ending', lastError: undefined })
+    await clock.advance(4_000)
+    expect(election.health()).toMatchObject({ ok: true, state: 'leading', lastError: undefined })
+  }
+})
+
+test('work that ignores the loss of its lease is stuck, and health says for how many whole milliseconds', async () => {
+  const { locks, clock, store } = stage({ ttl: 1_000 })
+  const election = locks.election('a', { grace: 3_000 })
+  void election.run(() => new Promise(() => {}))
+  await clock.advance(0.25)
+  store.ruleAll(refused)
+  await clock.advance(1_000)
+  const lastError = { code: 'LEASE_LOST', message: 'the lease was not renewed in time: LEASE_LOST' }
+  expect(election.health()).toMatchObject({ ok: false, stuck: false, state: 'ending', lastError })
+  await clock.advance(4_000)
+  const { endingFor, ...health } = election.health()
+  expect(health).toMatchObject({
+    ok: false,
+    stuck: true,
+    lastError: { code: 'STUCK', message: `the work has ignored the end of its term for ${endingFor} ms` },
+  })
+  expect(endingFor % 1).toBe(0)
+})
+
+test('the delay after a failure is a whole number of milliseconds', async () => {
+  const { locks, clock } = stage()
+  const delays: number[] = []
+  onTestFinished(subscribe('leadership_delayed', ({ delay }) => delays.push(delay)))
+  void locks.election('a', { pause: 33 }).run(() => Promise.reject(new Error('no database')))
+  await clock.advance(100)
+  expect(delays.slice(0, 2)).toEqual([25, 50])
 })
 
 test('work that throws the loss of an earlier term has failed, so it is not tried again at once', async () => {

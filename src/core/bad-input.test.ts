@@ -21,7 +21,7 @@ const names: [name: unknown, message: string][] = [
   ['é'.repeat(128), 'the name of a lease has 256 bytes of UTF-8: at most 255 are allowed'],
   ['a\nb', 'the name of a lease has a control character ("a\\nb"): remove it'],
   ['a\u0000', 'the name of a lease has a control character ("a\\u0000"): remove it'],
-  ['a\u009b', 'the name of a lease has a control character ("a\\u009b"): remove it'],
+  ['a\u009b', 'the name of a lease has a control character ("a\\u{9b}"): remove it'],
   ['a\ud800', 'the name of a lease has half a surrogate pair ("a\\ud800"): it is not Unicode'],
 ]
 

@@ -109,7 +109,7 @@ test.each([
 ])('%j is refused with 64 and one line', isRefused)
 
 test('L17: a name that would break a line of the metrics is refused', () =>
-  isRefused(['run', 'a\u2028b', '--', 'true'], 'has an invisible character ("a\\u2028b")'))
+  isRefused(['run', 'a\u2028b', '--', 'true'], 'has an invisible character ("a\\u{2028}b")'))
 
 test.each([
   [['constructor'], 'there is no command constructor; see holdfast --help'],

@@ -1,9 +1,11 @@
+import type { LeaseError } from './errors.ts'
 import type { Lease } from './lease.ts'
 import type { LossReason } from './lease-events.ts'
 
 /** What a handle stands for. */
 export interface Held extends Pick<Lease, 'ttl'> {
-  /** Set once the lease is lost. */
+  /** Of a lease that is lost, also after its signal aborted for another reason. */
+  readonly loss?: LeaseError | undefined
   readonly lossReason?: LossReason | undefined
 }
 

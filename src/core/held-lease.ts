@@ -96,6 +96,10 @@ export class HeldLease implements ListedLease {
     return this.#error !== undefined
   }
 
+  get loss(): LeaseError | undefined {
+    return this.#error
+  }
+
   get signal(): AbortSignal {
     this.check()
     return this.#abort.signal

@@ -158,8 +158,9 @@ export class Campaign {
     } catch (error) {
       if (signal.aborted && error === signal.reason) return { outcome: 'stopped', lease }
       // The lease decides, not the error: work may throw the loss of an earlier term.
-      const reason = lease?.signal.aborted && lease.signal.reason
-      const isLost = LeaseError.is(reason) && (error === reason || (error as Error | undefined)?.cause === reason)
+      const reasons = lease?.signal.aborted ? [lease.signal.reason, heldBy(lease).loss] : []
+      const { cause } = Object(error) as { cause?: unknown }
+      const isLost = reasons.some(reason => LeaseError.is(reason) && (error === reason || cause === reason))
       return { outcome: isLost ? 'lost' : 'failed', lease, error }
     }
   }

@@ -279,6 +279,23 @@ test('a term that is lost, at the end of maxHold too, is no failure', async () =
   expect(warnings).toEqual([])
 })
 
+test('a candidate that was stopped, and whose lease was broken while its work ended, resolves and has not failed', async () => {
+  const { locks, other, clock } = stage()
+  const ended = outcomes()
+  const stop = new AbortController()
+  const run = follow(
+    locks.election('a').run({ signal: stop.signal }, async lease => {
+      await untilTold(lease)
+      await new Promise<void>(resolve => clock.after(1_000, resolve))
+    }),
+  )
+  await clock.advance(0)
+  stop.abort()
+  await other.break('a')
+  await clock.advance(1_000)
+  expect([run.settled, run.error, ended]).toEqual([true, undefined, ['lost']])
+})
+
 test('term_ended tells work that returned from terms that were stopped, also in a loop of lead', async () => {
   const { locks, clock } = stage()
   const ended = outcomes()

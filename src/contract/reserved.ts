@@ -17,7 +17,7 @@ export function isMarker(name: string): boolean {
   return name.endsWith(MARKER_SUFFIX)
 }
 
-/** How a stored name is printed: `nightly (ran)` for a marker, so that no output has the character that separates them. */
+/** How a screen shows a stored name: `nightly (ran)` for a marker. So nothing shows the character that separates them. */
 export function titleOf(lease: string): string {
   const [name = '', part] = lease.split(SEPARATOR)
   return part === undefined ? name : `${name} (${part})`

@@ -51,7 +51,7 @@ function boxes(list) {
 }
 function render() {
   const { names, changes } = look
-  const taken = names.filter(each => each.owner !== null)
+  const taken = names.filter(each => each.owner !== null && !each.isMarker)
   const stuck = names.filter(each => each.signs.length > 0).sort(order)
   const waits = names.filter(each => each.waited !== null).sort((a, b) => b.waited - a.waited)
   const first = waits[0]

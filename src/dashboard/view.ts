@@ -1,5 +1,5 @@
 import { slotsText, useOf } from '../contract/record.ts'
-import { titleOf } from '../contract/reserved.ts'
+import { isMarker, titleOf } from '../contract/reserved.ts'
 import type { Change } from './changes.ts'
 import type { Hold } from './hold.ts'
 import type { Sight } from './sight.ts'
@@ -60,6 +60,7 @@ function row(sight: Sight, signs: readonly Sign[], at: number): Record<string, u
   return {
     name,
     title: titleOf(name),
+    isMarker: isMarker(name),
     owner: isShared ? useOf(holders) : (holders[0]?.owner ?? null),
     owners: isShared ? holders.map(({ owner }) => owner) : [],
     token: isShared ? null : (oldest?.token ?? null),

@@ -5,7 +5,7 @@ export const LS: CommandHelp = {
   entry: 'ls [PREFIX]',
   summary: 'Lists holders and waiters',
   text: [
-    'Lists the holder of each name, followed by its waiters in queue order.',
+    'Lists the holder of each name, followed by its waiters in queue order. The state ran means that the last run succeeded and NAME is not run again yet.',
     'With --json, tokens are decimal strings and times are milliseconds.',
   ],
   examples: [

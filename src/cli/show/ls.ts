@@ -1,14 +1,15 @@
 import { isShared, slotsText, useOf, wantOf } from '../../contract/record.ts'
-import { isMarker, titleOf } from '../../contract/reserved.ts'
+import { titleOf } from '../../contract/reserved.ts'
 import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { query } from './query.ts'
+import { type Shown, shown } from './ran.ts'
 import { table } from './table.ts'
 import { watch } from './watch.ts'
 
 const TITLES = ['NAME', 'STATE', 'OWNER', 'TOKEN', 'REMAINING', 'NOTE']
 
-/** `holdfast ls`: lists each name with its holder, or with the holders that share it, followed by its waiters in order. */
+/** `holdfast ls`: lists each name with its holder, or with the holders that share it, followed by its waiters in order and its last run. */
 export function ls(args: readonly string[]): Promise<number> {
   const answer: Parameters<typeof query>[3] = async asked => {
     const { argument: prefix, locks, output, values } = asked
@@ -16,7 +17,7 @@ export function ls(args: readonly string[]): Promise<number> {
       await watch(asked)
       return 0
     }
-    const records = await Array.fromAsync(locks.list(prefix))
+    const records = await Array.fromAsync(locks.list(prefix), shown)
     const empty = prefix ? `no name that begins with ${prefix} is held` : 'no name is held'
     const rows = [...Map.groupBy(records, ({ name }) => name).values()].flatMap(rowsOf)
     output.print(records, rows.length > 0 ? table(TITLES, rows) : empty)
@@ -26,19 +27,21 @@ export function ls(args: readonly string[]): Promise<number> {
 }
 
 /** Of one name. */
-function rowsOf(records: readonly LeaseRecord[]): string[][] {
-  const holders = records.filter(({ state }) => state === 'held')
-  const waiters = records
-    .filter(({ state }) => state === 'waiting')
-    .map(waiter => waiterRow(waiter, wantOf(waiter, records)))
+function rowsOf(records: readonly Shown[]): string[][] {
+  const leases = records.filter((record): record is LeaseRecord => record.state !== 'ran')
+  const holders = leases.filter(({ state }) => state === 'held')
+  const others = [
+    ...leases.filter(({ state }) => state === 'waiting').map(waiter => waiterRow(waiter, wantOf(waiter, leases))),
+    ...records.filter(({ state }) => state === 'ran').map(run => holderRow(run.name, run)),
+  ]
   const title = titleOf(records[0]?.name ?? '')
-  if (!isShared(holders)) return [...holders.map(holder => holderRow(title, holder)), ...waiters]
+  if (!isShared(holders)) return [...holders.map(holder => holderRow(title, holder)), ...others]
   const slots = holders.map(holder => holderRow(`  ${slotsText(holder.slots)}`, holder))
-  return [[title, useOf(holders), '', '', '', ''], ...slots, ...waiters]
+  return [[title, useOf(holders), '', '', '', ''], ...slots, ...others]
 }
 
-function holderRow(title: string, { name, owner, token, remaining, note }: LeaseRecord): string[] {
-  return [title, isMarker(name) ? 'ran' : 'held', owner, `${token}`, formatDuration(remaining), note]
+function holderRow(title: string, { state, owner, token, remaining, note }: Shown): string[] {
+  return [title, state, owner, `${token}`, formatDuration(remaining), note]
 }
 
 function waiterRow({ name, owner, remaining, note, position = 0 }: LeaseRecord, want: string): string[] {

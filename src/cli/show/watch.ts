@@ -8,6 +8,7 @@ import { mask, printable, stringify } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { namesFrom } from './names-from.ts'
 import type { Query } from './query.ts'
+import { ranName } from './ran.ts'
 
 /** What was seen of a name before. */
 interface Known {
@@ -20,8 +21,8 @@ interface Known {
 interface Change {
   /** Milliseconds since 1970, when it was seen. */
   readonly at: number
-  /** `ended`: one of several holders no longer holds it. */
-  readonly event: 'held' | 'ended' | 'free' | 'waiting'
+  /** `ended`: one of several holders no longer holds it. `ran`, `expired`: the marker of a run was written, or is over. */
+  readonly event: 'held' | 'ended' | 'free' | 'waiting' | 'ran' | 'expired'
   readonly name: string
   readonly owner?: string
   readonly token?: string
@@ -76,9 +77,15 @@ function changes({ at, sights }: Look, known: Map<string, Known>): Change[] {
   return found
 }
 
-function changesOf(at: number, { name, holds, waiters: { length: waiters } }: Sight, before: Known): Change[] {
-  if (holds.length === 0 && before.holds.size > 0) return [{ at, event: 'free', name, waiters }]
-  const changeOf = (event: 'held' | 'ended', { owner, token, note, limit, slots }: Hold): Change => {
+function changesOf(at: number, sight: Sight, before: Known): Change[] {
+  const {
+    holds,
+    waiters: { length: waiters },
+  } = sight
+  const isRun = isMarker(sight.name)
+  const name = isRun ? ranName(sight.name) : sight.name
+  if (holds.length === 0 && before.holds.size > 0) return [{ at, event: isRun ? 'expired' : 'free', name, waiters }]
+  const changeOf = (event: 'held' | 'ended' | 'ran', { owner, token, note, limit, slots }: Hold): Change => {
     return { at, event, name, owner, token, note, ...(limit > 1 && { slots }), waiters }
   }
   const now = new Set(holds.map(({ token }) => token))
@@ -86,7 +93,7 @@ function changesOf(at: number, { name, holds, waiters: { length: waiters } }: Si
     ...[...before.holds.values()]
       .filter(({ limit, token }) => limit > 1 && !now.has(token))
       .map(hold => changeOf('ended', hold)),
-    ...holds.filter(({ token }) => !before.holds.has(token)).map(hold => changeOf('held', hold)),
+    ...holds.filter(({ token }) => !before.holds.has(token)).map(hold => changeOf(isRun ? 'ran' : 'held', hold)),
   ]
   return changes.length === 0 && waiters !== before.waiters ? [{ at, event: 'waiting', name, waiters }] : changes
 }
@@ -94,13 +101,8 @@ function changesOf(at: number, { name, holds, waiters: { length: waiters } }: Si
 function print(change: Change, isJson: boolean): void {
   const { at, event, name, owner, token, note, slots, waiters } = change
   const lease = [owner, token, ...(slots ? [slotsText(slots)] : []), ...(note ? [note] : [])]
-  const facts = event === 'waiting' ? [`${waiters}`] : event === 'free' ? [] : lease
-  const text = [
-    new Date(at).toISOString(),
-    (event === 'held' && isMarker(name) ? 'ran' : event).padEnd(7),
-    titleOf(name),
-    ...facts,
-  ]
+  const facts = event === 'waiting' ? [`${waiters}`] : owner === undefined ? [] : lease
+  const text = [new Date(at).toISOString(), event.padEnd(7), titleOf(name), ...facts]
     .map(each => printable(each ?? ''))
     .join('  ')
   process.stdout.write(`${isJson ? stringify(change) : mask(text)}\n`)

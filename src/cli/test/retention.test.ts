@@ -68,37 +68,74 @@ describe('--skip-if-ran-since', () => {
     const { code, out, err } = await holdfast(once)
     expect({ code, out }).toEqual({ code: 0, out: '' })
     expect(err).toMatch(/^holdfast: job was run by alice and is not run again for (19 min 5\d s|20 min): skipped\n$/)
-    expect(await held(), 'the name itself is free').toMatchObject([{ name: 'job\u241fran', owner: 'alice' }])
+    expect(await held(), 'the name itself is free').toMatchObject([{ name: 'job', state: 'ran', owner: 'alice' }])
   })
 
   test('F12: break of a run marker does not warn of an old holder', async () => {
     await holdfast(once)
     expect(await holdfast(['break', 'job', '--marker'])).toMatchObject({
       code: 0,
-      out: 'job (ran) is removed: the next run is not skipped\n',
+      out: 'the marker of job is removed: the next run is not skipped\n',
+    })
+    expect(await holdfast(['break', 'job', '--marker'])).toMatchObject({
+      code: 1,
+      out: 'job has no marker of a run\n',
     })
     expect(await holdfast(once)).toMatchObject({ code: 0, out: 'ran\n' })
   })
 
   test('the marker is shown as a run, and not as a lease of somebody who works', async () => {
     await holdfast(once)
-    expect((await holdfast(['ls'])).out).toMatch(
-      /^job \(ran\) +ran +alice .* the last run succeeded: not run again until/m,
-    )
+    expect((await holdfast(['ls'])).out).toMatch(/^job +ran +alice .* the last run succeeded: not run again until/m)
     expect(await holdfast(['inspect', 'job'])).toMatchObject({
       code: 1,
       out: expect.stringMatching(/^job is free\n +ran by +alice, not run again for (19 min 5\d s|20 min)\n$/),
     })
     const { out } = await holdfast(['inspect', 'job\u241fran'])
-    expect(out).toMatch(/^job \(ran\)\n +ran by +alice\n/)
+    expect(out).toMatch(/^job\n +ran by +alice\n/)
     expect(out).not.toContain('renewed')
+  })
+
+  test('JSON says that a name ran, under the name itself, and not that it is held', async () => {
+    const json = async (...args: string[]) => JSON.parse((await holdfast([...args, '--json'])).out)
+    await holdfast(once)
+    expect(await json('ls')).toMatchObject([{ name: 'job', state: 'ran', owner: 'alice' }])
+    expect(await json('inspect', 'job')).toMatchObject({
+      holders: [],
+      ran: { name: 'job', state: 'ran', owner: 'alice' },
+    })
+    const holder = start(['run', 'job', '--owner', 'bob', '--', 'sh', '-c', 'echo ready; sleep 60'])
+    await holder.prints('ready')
+    expect((await holdfast(['ls'])).out).toMatch(/^NAME .*\njob +held +bob .*\njob +ran +alice .*\n$/)
+    const [held] = (await json('ls')).filter(({ state }: { state: string }) => state === 'held')
+    expect(held).toMatchObject({ name: 'job', owner: 'bob' })
+    expect((await json('inspect', 'job')).ran).toMatchObject({ owner: 'alice' })
+    holder.kill('SIGTERM')
+    await holder.ended
+    await holdfast(['break', 'job', '--marker'])
+    expect(await json('inspect', 'job')).not.toHaveProperty('ran')
+  })
+
+  test('ls --watch prints that a name ran and that its marker is over, and never that it is held or free', async () => {
+    await holdfast(once)
+    const watching = start(['ls', '--watch'])
+    await watching.prints(/Z {2}ran {6}job {2}alice/)
+    await holdfast(['break', 'job', '--marker'])
+    await watching.prints(/Z {2}expired {2}job\n/)
+    watching.kill('SIGINT')
+    expect((await watching.ended).out).not.toMatch(/held|free/)
+  })
+
+  test('top does not count a run as a held name', async () => {
+    await holdfast(once)
+    expect((await holdfast(['top'])).out).toMatch(/^0 held, 0 waiting/m)
   })
 
   test('counts from the start of the run, and skips without waiting for the name', async () => {
     const slow = ['run', 'job', '--skip-if-ran-since', '20m', '--at-least', '10m', '--', 'sleep', '2']
     await holdfast(slow)
     const [, marker] = await held()
-    expect(marker).toMatchObject({ name: 'job\u241fran' })
+    expect(marker).toMatchObject({ name: 'job', state: 'ran' })
     expect(marker?.remaining).toBeLessThan(20 * 60_000 - 2_000)
     expect(await holdfast(['run', 'job', '--wait', 'forever', ...once.slice(2)])).toMatchObject({ code: 0, out: '' })
   })

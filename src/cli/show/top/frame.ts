@@ -1,3 +1,4 @@
+import { isMarker } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
 import type { Look } from '../../../dashboard/survey.ts'
 import { printable } from '../../output.ts'
@@ -96,7 +97,7 @@ function verdict(state: State, { failure, isPartial, search, signs }: Look): Lin
 }
 
 function counts(state: State, { failure, isPartial, search, since, takeovers }: Look): Line {
-  const held = state.all.filter(row => row.held).length
+  const held = state.all.filter(row => row.held && !isMarker(row.name)).length
   const waiting = state.all.reduce((sum, { waiters }) => sum + waiters.length, 0)
   const least = isPartial ? 'at least ' : ''
   const time = new Date(since).toTimeString().slice(0, 8)

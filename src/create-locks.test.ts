@@ -72,12 +72,14 @@ test('derived locks that wait for a lease of the others report that they wait fo
   const { locks, clock } = stage()
   await locks.acquire('self', { ttl: 1_000 })
   const derived = locks.with({ ttl: 1_000 })
-  await expect(derived.acquire('self', { wait: 0 })).rejects.toThrow(/held by these locks .* not re-entrant/)
+  await expect(derived.acquire('self', { wait: 0 })).rejects.toThrow(
+    /held by another call of these locks .* if this call is inside it, leases are not re-entrant/,
+  )
   const wait = follow(derived.acquire('self'))
   await clock.advance(5_000)
   expect(wait.settled).toBe(false)
   expect(warn).toHaveBeenCalledWith(
-    expect.stringMatching(/held by these locks .* pass the lease to the code that needs it/),
+    expect.stringMatching(/held by another call of these locks .* pass the lease to it/),
     expect.objectContaining({ code: 'HOLDFAST_SELF_WAIT' }),
   )
   warn.mockRestore()

@@ -121,7 +121,9 @@ export const ENGINES: readonly Engine[] = [
 /** The engine of a URL. Throws `INVALID_ARGUMENT` for an unknown scheme or an invalid port. */
 export function engineOf(url: string): Engine {
   if (typeof url !== 'string')
-    throw invalid(`the store must be a URL in a string, such as sqlite:leases.db, not ${typeof url}`)
+    throw invalid(
+      `the store must be a URL in a string, such as sqlite:leases.db, not ${typeof url}; for a client: createLocks(redis(client))`,
+    )
   if (/^[\s"']|[\s"']$/.test(url))
     throw invalid('the URL of the store begins or ends with white space or a quotation mark: remove it')
   const engine = engineAt(url)

@@ -17,6 +17,8 @@ export const COMMON: {
   quiet: { type: 'boolean', short: 'q' },
 }
 
+const DURATIONS = /^--(ttl|wait|max|grace|at-least|skip-if-ran-since|pause|max-pause|for|duration)$/
+
 /** Node's `parseArgs`, with messages that say what to do. Throws `Usage`. */
 export function parse<const T extends ParseArgsOptionsConfig>(command: string, args: string[], options: T): Parsed<T> {
   try {
@@ -31,6 +33,11 @@ export function parse<const T extends ParseArgsOptionsConfig>(command: string, a
     const [, option] = /^Option '(?:-\w, )?(-[^' ]*).*ambiguous/.exec(message) ?? []
     if (option !== undefined)
       throw new Usage(`${option} needs a value: write ${option}=VALUE if that begins with -; ${seeHelp(command)}`)
+    const [, missing] = /^Option '(?:-\w, )?(-[^' ]*).*argument missing/.exec(message) ?? []
+    if (missing !== undefined)
+      throw new Usage(
+        `${missing} needs a ${DURATIONS.test(missing) ? 'duration, such as 5m' : 'value'}; ${seeHelp(command)}`,
+      )
     if (code?.startsWith('ERR_PARSE_ARGS')) {
       throw new Usage(`${message.split(/[.\n]/, 1)[0]}; ${seeHelp(command)}`)
     }

@@ -20,6 +20,7 @@ export function checkName(name: unknown): asserts name is string {
 
 /** As `checkName`, for calls that show or break what is stored: markers too. */
 export function checkStoredName(name: unknown): asserts name is string {
+  if (Array.isArray(name)) throw invalid('a lease has one name: for several use locks.all(names)')
   checkText(name, 'the name of a lease')
   if (name === '') throw invalid('the name of a lease is empty: give 1 to 255 bytes of text')
 }
@@ -84,7 +85,7 @@ export function checkHeartbeat(value: unknown, hasThread: boolean): asserts valu
   if (hasThread) return
   throw invalid(
     "heartbeat: 'thread' needs a store that a second thread can open: make the locks with " +
-      "connect('redis://…') or connect('sqlite:…'), not with createLocks(store) nor connect('memory:')",
+      "connect('redis://…') or connect('sqlite:…')",
   )
 }
 
@@ -98,7 +99,9 @@ export function checkSignal(value: unknown): asserts value is AbortSignal | unde
 /** Throws for unknown options: neither a mistyped `tll` nor a bare number must silently mean the defaults. */
 export function checkKeys(options: unknown, known: ReadonlySet<string>, what: string): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw invalid(`the options of ${what} must be an object, not ${show(options)}`)
+    throw invalid(
+      `the options of ${what} must be an object, not ${show(options)}${known.has('wait') ? ', such as { wait: 5_000 }' : ''}`,
+    )
   for (const key in options) {
     if (!known.has(key)) throw invalid(`${what} has no option ${show(key)}, only ${[...known].join(', ')}`)
   }

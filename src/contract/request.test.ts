@@ -26,7 +26,10 @@ describe('a request', () => {
     expect(asked.settled).toBe(false)
     expect(signal?.aborted).toBe(false)
     await clock.advance(1)
-    expect(asked.error).toMatchObject({ code: 'OUTCOME_UNKNOWN', message: 'the store did not answer within 100 ms' })
+    expect(asked.error).toMatchObject({
+      code: 'OUTCOME_UNKNOWN',
+      message: 'the store did not answer within 100 ms: check its address, and that it runs',
+    })
     expect(signal?.reason).toBe(asked.error)
   })
 

@@ -1,6 +1,9 @@
 import { LeaseError, messageOf } from './errors.ts'
 import type { Clock } from './time.ts'
 
+/** What to do about a server that does not answer. */
+export const CHECK = ': check its address, and that it runs'
+
 /** Cancels a series of steps, one at a time. So a wait of many requests adds one listener to the caller's signal. */
 export class Cancel {
   #cancelled = false
@@ -63,7 +66,7 @@ export function request<Answer>(
       controller.abort(error)
     }
     const giveUp = (): void =>
-      stop(new LeaseError('OUTCOME_UNKNOWN', `the store did not answer within ${Math.round(limit)} ms`))
+      stop(new LeaseError('OUTCOME_UNKNOWN', `the store did not answer within ${Math.round(limit)} ms${CHECK}`))
     // Answers that came while the event loop was blocked are read before they count as missing.
     const isOver = (): void => {
       stopTimer = clock.after(0, giveUp, background)

@@ -5,7 +5,7 @@ import { backoff, type Cancel, pause, request, storeError } from '../contract/re
 import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
 import { FIRST_TRY, LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
-import { busyState } from './busy-state.ts'
+import { busyState, IF_INSIDE } from './busy-state.ts'
 import type { Core, ListedLease } from './core.ts'
 import type { AcquireTerms } from './options.ts'
 import { withdraw } from './withdraw.ts'
@@ -240,9 +240,13 @@ export class Acquisition {
       this.#isOver = isOver
       return
     }
-    if (error.code !== 'OUTCOME_UNKNOWN') throw this.#reason ?? error
-    const asked = `${this.#failures} requests in ${Math.round(now - this.#silentSince)} ms`
-    throw unanswered(this.#reason ?? error, asked, name, ttl)
+    const cause = this.#reason ?? error
+    if (error.code !== 'OUTCOME_UNKNOWN') throw cause
+    // How long the name may be held.
+    const message =
+      `${cause.message} (asked ${this.#failures}x in ${Math.round(now - this.#silentSince)} ms); ` +
+      `if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
+    throw new LeaseError('STORE_UNAVAILABLE', message, { leaseName: name, cause })
   }
 
   /** True if the watch has just been armed and may have missed a wake. */
@@ -308,9 +312,9 @@ export class Acquisition {
     const { name, owner } = this.#claim
     const waited = Math.round(this.#core.clock.now() - this.#started)
     events.self_wait.publish({ name, owner, lease: lease.handle, waited })
-    const what = `acquire has waited ${waited} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease, this.#isElsewhere)}; leases are not re-entrant`
-    const cure = `${this.#isElsewhere ? ONE_LOCKS : 'pass the lease to the code that needs it'}; --trace-warnings shows the call`
-    warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)
+    const what = `acquire has waited ${waited} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease, this.#isElsewhere)}`
+    const cure = this.#isElsewhere ? ONE_LOCKS : `${IF_INSIDE}: pass the lease to it`
+    warn('HOLDFAST_SELF_WAIT', `${what}; ${cure}; --trace-warnings shows the call`, name)
   }
 
   /** Of the name, for the message of an error: `… is held by …`. */
@@ -326,16 +330,8 @@ export class Acquisition {
   #heldHere({ owner, heldSince }: ListedLease, isElsewhere = false): string {
     const { clock } = this.#core
     const since = new Date(clock.wall() - (clock.now() - heldSince)).toISOString()
-    return `held by ${isElsewhere ? 'other locks of this process' : 'these locks'} (${owner}) since ${since}`
+    return `held by ${isElsewhere ? 'other locks of this process' : 'another call of these locks'} (${owner}) since ${since}`
   }
-}
-
-/** What a call that gives up rejects with: an outcome that is unknown says how long the name may be held. */
-function unanswered(reason: LeaseError, asked: string, name: string, ttl: number): LeaseError {
-  const message =
-    `${reason.message} (${asked}): check its address, and that it runs; ` +
-    `if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
-  return new LeaseError('STORE_UNAVAILABLE', message, { leaseName: name, cause: reason })
 }
 
 /** Throws `OUTCOME_UNKNOWN` for a grant that has ended before its answer came, which took `elapsed` ms. */

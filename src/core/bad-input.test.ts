@@ -122,6 +122,20 @@ test('using rejects work that is not a function, before it acquires', async () =
   expect(store.calls).toEqual([])
 })
 
+test('several names, and a number in the place of options, are refused with what to write', async () => {
+  const { locks } = stage()
+  await expect((locks.acquire as Untyped)(['a', 'b'])).rejects.toThrow('for several use locks.all(names)')
+  await expect((locks.acquire as Untyped)('a', 5_000)).rejects.toThrow('not 5000, such as { wait: 5_000 }')
+  await expect((locks.using as Untyped)('a', 5_000, work)).rejects.toThrow('not 5000, such as { wait: 5_000 }')
+  await expect(connect({} as never)).rejects.toThrow('for a client: createLocks(redis(client))')
+})
+
+test.each(['lead', 'election'])('%s with work is refused with how to run it', async verb => {
+  const { locks } = stage()
+  const call = (): unknown => (locks as unknown as Record<string, Untyped>)[verb]?.('a', work)
+  expect(call).toThrow(`${verb} takes no work: use election(name).run(work)`)
+})
+
 test('list rejects an invalid prefix, and break invalid options', async () => {
   const { locks } = stage()
   for (const [given, message] of [
@@ -159,8 +173,7 @@ test.each([undefined, null, {}, 'memory:', memory])('createLocks throws for the 
   expect(() => createLocks(store as never)).toThrow(
     expect.objectContaining({
       code: 'INVALID_ARGUMENT',
-      message:
-        'createLocks needs a store, such as sqlite(path) or redis(client); for a URL use await connect(url) in its place',
+      message: 'createLocks needs a store, such as sqlite(path) or redis(client); for a URL await connect(url)',
     }),
   )
 })
@@ -168,7 +181,7 @@ test.each([undefined, null, {}, 'memory:', memory])('createLocks throws for the 
 test('createLocks throws for the locks that connect makes, and for their promise', async () => {
   const promise = connect('memory:')
   for (const given of [promise, await promise])
-    expect(() => createLocks(given as never)).toThrow(/createLocks needs a store.* for a URL use await connect/)
+    expect(() => createLocks(given as never)).toThrow(/createLocks needs a store.* for a URL await connect/)
 })
 
 test('options that are explicitly undefined mean the defaults', async () => {

@@ -1,5 +1,8 @@
 import { type Busy, type Claim, LARGEST_LIMIT } from '../contract/store.ts'
 
+/** About a call that waits for a lease of the same process: another request may hold it, which is no mistake. */
+export const IF_INSIDE = 'if this call is inside it, leases are not re-entrant'
+
 /**
  * Why a name is busy for a claim, for the message of an error: `… is held by …`. `own`: the same of a lease of these locks,
  * if it is the holder.
@@ -11,13 +14,13 @@ export function busyState(
 ): string {
   if (!holder) return ahead ? `free, but ${waitBefore(ahead)}` : 'not available, holder unknown'
   const remaining = `for another ${holder.remaining} ms unless renewed`
-  if (own) return `${own}, ${remaining}; leases are not re-entrant`
+  if (own) return `${own}, ${remaining}; ${IF_INSIDE}`
   if (limit === undefined) return `held by ${holder.owner}, ${remaining}`
   const wanted = units === 1 ? 'a slot' : `${units} slots`
-  const which = holder.slots ? `slot ${holder.slots.join(', ')}` : 'it'
+  const which = holder.slots ? ` (slot ${holder.slots.join(', ')})` : ''
   const queue = ahead ? `${waitBefore(ahead)}, and ` : ''
   const asked = limit === LARGEST_LIMIT ? 'a reader' : `${wanted} of ${limit}`
-  return `not free for ${asked}: ${queue}${which} is held by ${holder.owner}, ${remaining}`
+  return `not free for ${asked}: ${queue}one holder is ${holder.owner}${which}, ${remaining}`
 }
 
 function waitBefore(count: number): string {

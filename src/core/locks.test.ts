@@ -15,7 +15,7 @@ test('a timeout for a name that these locks hold says so', async () => {
     retryable: true,
     leaseName: 'a',
     holder: { owner: outer.owner, token: outer.token },
-    message: `"a" was not acquired within 1000 ms: it is held by these locks (${outer.owner}) since ${since}, for another 4000 ms unless renewed; leases are not re-entrant`,
+    message: `"a" was not acquired within 1000 ms: it is held by another call of these locks (${outer.owner}) since ${since}, for another 4000 ms unless renewed; if this call is inside it, leases are not re-entrant`,
   })
 })
 

@@ -81,9 +81,7 @@ export class CoreLocks implements Leasing {
   ) {
     // Not `acquire`: the locks that `connect` makes have it too.
     if (typeof store?.renew !== 'function')
-      throw invalid(
-        'createLocks needs a store, such as sqlite(path) or redis(client); for a URL use await connect(url) in its place',
-      )
+      throw invalid('createLocks needs a store, such as sqlite(path) or redis(client); for a URL await connect(url)')
     checkKeys(defaults, defaultKeys, 'Locks')
     this.family = family ?? new Family(store, environment, openRenewer)
     const { heartbeat, statistics, waiters, hasThread } = this.family

@@ -33,10 +33,7 @@ export class Marker {
     const longest = guarantees.maxUnattended ?? Number.POSITIVE_INFINITY
     checkName(name)
     if (Buffer.byteLength(name) > LONGEST_NAME)
-      throw invalid(
-        `the name has ${Buffer.byteLength(name)} bytes: with ${what} at most ${LONGEST_NAME} are allowed, ` +
-          `because the marker of a run is ${markerOf('NAME')}`,
-      )
+      throw invalid(`the name has ${Buffer.byteLength(name)} bytes: with ${what} at most ${LONGEST_NAME} are allowed`)
     checkDuration(within, what)
     if (longest === 0)
       throw invalid(

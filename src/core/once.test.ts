@@ -7,6 +7,7 @@ import type { VirtualClock } from '../testing/clock.ts'
 
 const HOUR = 3_600_000
 const within = HOUR
+const form = 'once needs options with within: once(name, { within: 3_600_000 }, work)'
 const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
 
 afterEach(() => warnings.mockClear())
@@ -281,10 +282,10 @@ test('what cannot be kept for so long is refused before anything is asked', asyn
     [{ maxUnattended: 30_000 }, { within: 30_001 }, 'scripted keeps a lease without its process for at most 30000 ms'],
     [{ minTtl: 200 }, { within: 100 }, 'within is 100 ms; scripted needs at least 200'],
     [{}, { within: 0 }, 'within must be a whole number of milliseconds from 10 to 2147483647, not 0'],
-    [{}, {}, 'within must be a whole number of milliseconds from 10 to 2147483647, not undefined'],
+    [{}, {}, form],
     [{}, { within, ttl: 1 }, 'ttl must be'],
     [{}, { within, every: 1 }, 'once has no option "every"'],
-    [{}, undefined, 'the options of once must be an object, not undefined'],
+    [{}, undefined, form],
   ] as const) {
     const { locks, store } = stage({}, guarantees)
     await expect(locks.once('a', options as { within: number }, work)).rejects.toMatchObject({
@@ -311,7 +312,6 @@ test('the types of once: within is needed, the work comes last and decides the r
     expectTypeOf(outcome.holder).toEqualTypeOf<LeaseRecord | undefined>()
     if (outcome.why === 'ran') expectTypeOf(outcome.holder).toEqualTypeOf<LeaseRecord>()
   }
-  const form = 'the work must be a function and come last: once(name, options, work)'
   // @ts-expect-error The options come before the work.
   await expect(locks.once('a', work, { within })).rejects.toThrow(form)
   // @ts-expect-error There are no options.
@@ -319,7 +319,7 @@ test('the types of once: within is needed, the work comes last and decides the r
   // @ts-expect-error There is no work.
   await expect(locks.once('a', { within })).rejects.toThrow(form)
   // @ts-expect-error There is no within.
-  await expect(locks.once('a', { wait: 1 }, work)).rejects.toThrow('within must be')
+  await expect(locks.once('a', { wait: 1 }, work)).rejects.toThrow(form)
   // @ts-expect-error A plain value may be a forgotten `return`.
   await locks.once('b', { within }, () => 1)
 })

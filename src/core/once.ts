@@ -1,4 +1,4 @@
-import { checkKeys } from '../contract/check.ts'
+import { checkKeys, invalid } from '../contract/check.ts'
 import type { Lease } from '../contract/lease.ts'
 import { Cancel } from '../contract/request.ts'
 import type { LeaseRecord } from '../contract/store.ts'
@@ -9,7 +9,7 @@ import type { HeldLease } from './held-lease.ts'
 import { Marker } from './marker.ts'
 import { type AcquireTerms, type OnceOptions, onceKeys } from './options.ts'
 import type { Signals } from './signals.ts'
-import { type Tried, type Work, type Works, workOf } from './work.ts'
+import type { Tried, Work, Works } from './work.ts'
 
 /** What `once` did. */
 export type Once<Result> =
@@ -41,7 +41,8 @@ export async function once<Result>(
   options: OnceOptions,
   work: Work<Lease, Result>,
 ): Promise<Once<Result>> {
-  workOf('once(name', [options, work], true)
+  if (typeof work !== 'function' || options?.within === undefined)
+    throw invalid('once needs options with within: once(name, { within: 3_600_000 }, work)')
   checkKeys(options, onceKeys, 'once')
   const { signal, ...asked } = terms()
   const marker = new Marker(core, name, options.within)

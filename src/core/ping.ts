@@ -1,6 +1,6 @@
 import { LeaseError } from '../contract/errors.ts'
 import { events } from '../contract/events.ts'
-import { backoff, type Cancel, pause, request } from '../contract/request.ts'
+import { backoff, type Cancel, CHECK, pause, request } from '../contract/request.ts'
 import { LONGEST_TRY } from '../contract/time.ts'
 import type { Core } from './core.ts'
 
@@ -28,13 +28,19 @@ export async function ping({ store, clock, owner }: Asker, cancel: Cancel): Prom
   }
 }
 
+/** The message of an error of a first call. Another kind of server may be at the address, and wait for more. */
+export function firstMessage({ message }: LeaseError): string {
+  return message.startsWith('the store did not answer') ? `${message}; perhaps it is another kind of server` : message
+}
+
 /** Asks until the store answers, for `timeout` ms. Rejects at once if it refuses for good. */
 export async function untilAnswered(asker: Asker, timeout: number, cancel: Cancel): Promise<void> {
   const { clock, random } = asker
   let last: LeaseError | undefined
   const giveUp = (): void => {
-    const why = last ? `${last.message} (asked for ${timeout} ms)` : `the store did not answer within ${timeout} ms`
-    const message = `${why}: check its address, and that it runs`
+    const message = last
+      ? `${firstMessage(last)} (asked for ${timeout} ms)`
+      : `the store did not answer within ${timeout} ms${CHECK}`
     cancel.cancel(new LeaseError('STORE_UNAVAILABLE', message, { cause: last }))
   }
   const stopTimer = Number.isFinite(timeout) ? clock.after(timeout, giveUp) : undefined

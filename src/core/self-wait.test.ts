@@ -29,8 +29,8 @@ test('F4: a call that waits inside the work that holds its name is reported afte
   expect(reported).toEqual([{ name: 'f4', owner: 'me', lease, waited: 10_000 }])
   const since = new Date(clock.wall() - 11_000).toISOString()
   const message =
-    `acquire has waited 10000 ms for "f4", held by these locks (me) since ${since}; leases are not re-entrant: ` +
-    'pass the lease to the code that needs it; --trace-warnings shows the call'
+    `acquire has waited 10000 ms for "f4", held by another call of these locks (me) since ${since}; ` +
+    'if this call is inside it, leases are not re-entrant: pass the lease to it; --trace-warnings shows the call'
   expect(warnings.mock.calls).toEqual([[message, { type: 'HoldfastWarning', code: 'HOLDFAST_SELF_WAIT' }]])
   await clock.advance(60_000)
   expect(reported).toHaveLength(1)
@@ -65,7 +65,7 @@ test('a call that waits for what other locks of this process hold is reported, a
   expect(reported).toMatchObject([{ name: 'b', owner: 'new', lease: { token: lease.token, owner: 'old' } }])
   expect(warnings.mock.calls.map(([message]) => message)).toContainEqual(
     expect.stringMatching(
-      /by other locks of this process \(old\) since .*: make one Locks per process, also if modules/,
+      /by other locks of this process \(old\) since .*; make one Locks per process, also if modules/,
     ),
   )
   await lease.release()

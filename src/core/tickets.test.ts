@@ -21,7 +21,7 @@ test('each permit is a lease on a ticket of its own, up to the limit', async () 
   await expect(semaphore.acquire({ wait: 0 })).rejects.toMatchObject({
     code: 'BUSY',
     leaseName: 'api',
-    message: expect.stringMatching(/^"api" is not free for a slot of \d+: it is held by /),
+    message: expect.stringMatching(/^"api" is not free for a slot of \d+: one holder is /),
   })
   expect(await other.tryAcquire('api#2')).toBeUndefined()
   for (const permit of permits) expect(await permit?.release()).toBe('released')

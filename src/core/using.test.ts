@@ -205,7 +205,7 @@ test('nested using of one name times out and says that these locks hold it', asy
   await clock.advance(1_000)
   expect(job.error).toMatchObject({
     code: 'BUSY',
-    message: expect.stringContaining('it is held by these locks ('),
+    message: expect.stringContaining('it is held by another call of these locks ('),
   })
   expect(clock.pending).toBe(0)
 })

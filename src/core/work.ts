@@ -82,20 +82,19 @@ export type Work<Handle, Result> = (handle: Handle) => PromiseLike<Result>
 
 /**
  * Throws `INVALID_ARGUMENT` unless the work is a function and comes last. `call`: how it is called, such as `using(name`.
- * `needsOptions`: there must be options.
  */
 export function workOf<Options, Handle, Result>(
   call: string,
   args: WorkArguments<Options, Handle, Result>,
-  needsOptions = false,
 ): { readonly options: Options | undefined; readonly work: Work<Handle, Result> } {
   const [first, second] = args
   const [options, work] = args.length > 1 ? [first, second] : [undefined, first]
   if (typeof work === 'function' && typeof options !== 'function')
     return { options: options as Options | undefined, work: work as Work<Handle, Result> }
   const separator = call.endsWith('(') ? '' : ', '
-  const short = needsOptions ? '' : ` or ${call}${separator}work)`
-  throw invalid(`the work must be a function and come last: ${call}${separator}options, work)${short}`)
+  throw invalid(
+    `the work must be a function and come last: ${call}${separator}options, work) or ${call}${separator}work)`,
+  )
 }
 
 /** Did the work fail because it was aborted? Many functions throw an AbortError of their own instead of the reason. */

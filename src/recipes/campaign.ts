@@ -30,6 +30,7 @@ const campaignKeys: readonly string[] = [...leaseKeys, 'pause', 'maxPause']
 /** Throws `INVALID_ARGUMENT`. The options of the lease are checked when it is acquired. */
 export function checkCampaign(verb: string, name: string, options: CampaignOptions, more: readonly string[]): void {
   checkName(name)
+  if (typeof options === 'function') throw invalid(`${verb} takes no work: use election(name).run(work)`)
   checkKeys(options, new Set([...campaignKeys, ...more]), verb)
   const { pause, maxPause } = pausesOf(options)
   checkDuration(pause, 'pause')

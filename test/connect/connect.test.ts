@@ -108,7 +108,10 @@ test('a store that is down, or silent, is reported after the timeout with the re
   silent.down.drop()
   const port = await reservePort()
   for (const [url, message] of [
-    [`redis://127.0.0.1:${port.number}`, /^Redis cannot be reached: .*ECONNREFUSED.* \(asked for 300 ms\): check its/],
+    [
+      `redis://127.0.0.1:${port.number}`,
+      /^Redis cannot be reached: .*ECONNREFUSED.*: check its address, and that it runs \(asked for 300 ms\)$/,
+    ],
     [
       `redis://127.0.0.1:${silent.port}`,
       /^the store did not answer within 300 ms: check its address, and that it runs$/,

@@ -11,6 +11,8 @@ import { tryLease } from './trial.ts'
 /** The limit of each group of checks, in ms. */
 const LIMIT = 10_000
 
+const UNCHECKED = 'unchecked'
+
 type Check = (url: string, signal: AbortSignal) => Promise<Finding[]>
 
 /** What is checked besides the trial, by engine. */
@@ -35,7 +37,10 @@ export async function doctor(args: readonly string[]): Promise<number> {
   const { stop } = new Signals('before all checks had ended')
   const check = await CHECKS[engineOf(url).name]?.()
   const findings = await limited(signal => tryLease(url, output, signal), stop)
-  if (check) findings.push(...(await limited(signal => check(url, signal), stop)))
+  const more = check ? await limited(signal => check(url, signal), stop) : []
+  const hasFailed = findings.some(({ level }) => level === 'problem')
+  // After a trial that failed, checks that ended early have the same cause.
+  findings.push(...more.filter(({ id }) => !hasFailed || id !== UNCHECKED))
   const shown = values.quiet ? findings.filter(({ level }) => level !== 'ok') : findings
   if (shown.length > 0 || values.json) output.print(shown, shown.map(line).join('\n'))
   return Math.max(...findings.map(({ level }) => LEVELS.indexOf(level)))
@@ -56,7 +61,7 @@ async function limited(check: (signal: AbortSignal) => Promise<Finding[]>, stop:
     if (LeaseError.is(error, 'DRIVER_MISSING')) throw error // says nothing about the store
     const what = `the checks ended early: ${messageOf(error)}`
     const advice = 'start the server, correct the URL, or do what the message says; then run doctor again'
-    return [problem('unchecked', what, 'other findings may be missing', advice)]
+    return [problem(UNCHECKED, what, 'other findings may be missing', advice)]
   } finally {
     stop.throwIfAborted()
   }

@@ -1,5 +1,6 @@
 import type { ParseArgsOptionsConfig } from 'node:util'
-import { connect, type Locks } from '../../index.ts'
+import { firstMessage } from '../../core/ping.ts'
+import { connect, LeaseError, type Locks } from '../../index.ts'
 import { atMostOne, COMMON, one, parse } from '../arguments.ts'
 import { closeLocks } from '../close-locks.ts'
 import { Output } from '../output.ts'
@@ -33,7 +34,8 @@ export async function query(
   try {
     return await answer({ argument, url, locks, output, values })
   } catch (error) {
-    return output.fail(error)
+    const isUnanswered = LeaseError.is(error, 'OUTCOME_UNKNOWN')
+    return output.fail(isUnanswered ? new LeaseError(error.code, firstMessage(error), { cause: error }) : error)
   } finally {
     await closeLocks(locks, output)
   }

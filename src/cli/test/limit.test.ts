@@ -18,7 +18,7 @@ test('run --limit runs as many commands at a time, and tells each its slot', asy
   expect(await holdfast(['run', 'backup', '--limit', '2', ...PRINT])).toMatchObject({
     code: 75,
     out: '',
-    err: expect.stringMatching(/^holdfast: "backup" is not free for a slot of \d+: slot \d is held by /),
+    err: expect.stringMatching(/^holdfast: "backup" is not free for a slot of \d+: one holder is .* \(slot \d\)/),
   })
   expect(await holdfast(['run', 'backup', '--limit=2', '--wait=300ms', '-q', ...PRINT])).toMatchObject({ code: 124 })
   const waiting = holdfast(['run', 'backup', '--limit', '2', '--wait', '30s', '-q', ...PRINT])

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { helpFor } from '../help/help.ts'
 import { folder, HOLDFAST, holdfast, launch } from './holdfast.ts'
 
 describe('help', () => {
@@ -53,7 +54,8 @@ test.each([
   [['run', 'job', 'node', 'job.js'], 'put the command after --, as in: holdfast run job -- node job.js'],
   [['run', 'a', 'b', '--', 'true'], 'expected one NAME, but b follows it'],
   [['run', 'job', '--tll', '5s', '--', 'true'], 'has no option --tll: did you mean --ttl?'],
-  [['run', 'job', '--ttl', '--', 'true'], 'argument missing'],
+  [['run', 'job', '--wait', '--', 'true'], '--wait needs a duration, such as 5m; see holdfast run --help'],
+  [['run', 'job', '-E', '--', 'true'], '--conflict-exit-code needs a value'],
   [['run', 'job', '--ttl', '10', '--', 'true'], 'a duration needs a unit: did you mean 10s or 10ms?'],
   [['run', 'job', '--wait', '-5s', '--', 'true'], '--wait needs a value: write --wait=VALUE if that begins with -'],
   [['break', 'job', '--slot', '-1'], '--slot needs a value: write --slot=VALUE if that begins with -'],
@@ -107,6 +109,12 @@ test.each([
   [['break', 'job', '--token', 'x'], '--token x is not a token: expected a number, as holdfast inspect shows it'],
   [['break', 'job', '--token', '5', '--all'], '--token is of one lease, so it excludes --all'],
 ])('%j is refused with 64 and one line', isRefused)
+
+test.each(['run', 'elect', 'ttl'])('each duration of holdfast %s that is missing is called one', async command => {
+  const options = [...helpFor(command).matchAll(/(--[\w-]+) DURATION/g)].map(([, option]) => option as string)
+  expect(options).not.toEqual([])
+  for (const option of new Set(options)) await isRefused([command, option], `${option} needs a duration, such as 5m`)
+})
 
 test('L17: a name that would break a line of the metrics is refused', () =>
   isRefused(['run', 'a\u2028b', '--', 'true'], 'has an invisible character ("a\\u{2028}b")'))

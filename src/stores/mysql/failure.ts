@@ -1,5 +1,5 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import { causeOf, noAnswerFrom, textOf } from '../shared/failure.ts'
+import { causeOf, noAnswerFrom, otherServer, textOf } from '../shared/failure.ts'
 
 const [LOCKED, READ_ONLY] = [
   [1205, 1213, 3572],
@@ -60,7 +60,7 @@ export function isReply(error: unknown): boolean {
 export function failure(error: unknown, sent: boolean): LeaseError {
   if (LeaseError.is(error)) return error
   const number = numberOf(error)
-  if (number < 1_000 || UNKNOWN.includes(number)) return noAnswerFrom('MySQL', error, sent)
+  if (number < 1_000 || UNKNOWN.includes(number)) return noAnswerFrom('MySQL', error, sent, otherServer('MySQL', error))
   const [, code, says] = REFUSALS.find(([numbers]) => numbers.includes(number)) ?? []
   const message = `${says ?? 'MySQL cannot serve now'} (${textOf(error)})`
   const retryable = number === BINLOG ? false : undefined

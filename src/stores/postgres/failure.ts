@@ -1,5 +1,5 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import { causeOf, noAnswerFrom, textOf } from '../shared/failure.ts'
+import { causeOf, noAnswerFrom, otherServer, textOf } from '../shared/failure.ts'
 
 interface Refusal {
   /** SQLSTATE, from its beginning: https://www.postgresql.org/docs/current/errcodes-appendix.html */
@@ -74,7 +74,7 @@ export function isReply(error: unknown): boolean {
 export function failure(error: unknown, sent: boolean): LeaseError {
   if (LeaseError.is(error)) return error
   const refusal = refusalOf(error)
-  if (!refusal) return noAnswerFrom('PostgreSQL', error, sent)
+  if (!refusal) return noAnswerFrom('PostgreSQL', error, sent, otherServer('PostgreSQL', error))
   // A standby may be promoted, and another server may answer at the same address.
   const cause = Object.assign(causeOf(error), { code: stateOf(error) })
   const { code, says, retryable } = refusal

@@ -1,12 +1,12 @@
 import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { openConnection } from '../shared/connection.ts'
-import { unfit } from '../shared/failure.ts'
+import { causeOf, unfit } from '../shared/failure.ts'
 import { NEVER, NoAnswer, within } from '../shared/timeouts.ts'
 import type { PostgresClient } from './client.ts'
 import type { PostgresConnection } from './connection.ts'
 import { driverOf } from './driver.ts'
-import { failure } from './failure.ts'
+import { failure, stateOf } from './failure.ts'
 import { FORMAT, type Names, namesOf, type Tables } from './names.ts'
 import { schemaSql } from './schema.ts'
 
@@ -14,6 +14,8 @@ const OLDEST = 120_000
 
 /** Milliseconds. */
 const LONGEST = 30_000
+
+const MAY_NOT = 'this user may not create the tables of leases: migrate as a role with create on the database'
 
 /** Concurrent migrations would conflict, so they run one at a time. */
 const LOCK = "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('holdfast migrate'));"
@@ -43,6 +45,8 @@ export async function migrate(client: PostgresClient, tables: Tables = {}): Prom
     connection = await openConnection(driverOf(client, 'migrate(client)'), look, NEVER)
     await within(makeSchema(connection, names), LONGEST)
   } catch (error) {
+    if (stateOf(error) === '42501')
+      throw new LeaseError('ACCESS_DENIED', `${MAY_NOT} (${(error as Error).message})`, { cause: causeOf(error) })
     if (!(error instanceof NoAnswer)) throw failure(error, false)
     const message = `the migration took longer than ${LONGEST} ms: end the session that has the tables locked, if any`
     throw new LeaseError('STORE_UNAVAILABLE', message)

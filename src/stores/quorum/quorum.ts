@@ -1,5 +1,6 @@
 import type { Environment } from '../../contract/environment.ts'
 import { LeaseError } from '../../contract/errors.ts'
+import { CHECK } from '../../contract/request.ts'
 import type { Answer, Member } from './member.ts'
 import { type AskOptions, Node, quarantine } from './node.ts'
 
@@ -135,7 +136,8 @@ export class Quorum {
       ),
     ]
     const reasons = errors.map(({ message }) => message).join('; ')
-    const message = `no majority of the ${this.size} nodes is available: ${reasons}`
+    const advice = reasons.includes(CHECK) ? CHECK : '' // once, and not for each node
+    const message = `no majority of the ${this.size} nodes is available: ${reasons.replaceAll(CHECK, '')}${advice}`
     const cause = new AggregateError(errors, 'the errors of the nodes')
     // Those that may serve later can be too few for a majority.
     const refusals = errors.filter(error => !error.retryable)

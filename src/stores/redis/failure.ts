@@ -38,6 +38,7 @@ const credentials =
 // Error texts of servers and clients for requests that were not carried out.
 const refusals: readonly Refusal[] = [
   { text: /\bREADONLY\b|read only replica|ReadOnly/, ...UNFIT, says: ROLE },
+  { text: /\bNOAUTH\b/, code: 'ACCESS_DENIED', says: 'Redis asks for a password: none was given' },
   {
     text: credentials,
     code: 'ACCESS_DENIED',
@@ -163,12 +164,12 @@ function unusable(text: string, key = 'of the lease'): LeaseError | undefined {
 }
 
 /** A port with TLS resets connections without TLS, as do other servers. ioredis 5 does not say why it found no slots. */
-function hintOf(said: string, { served, isPlain = false }: Circumstances): string {
+function hintOf(said: string, { served, isPlain = false }: Circumstances): string | undefined {
   if (!served && /refresh slots cache/i.test(said))
     return '; perhaps the server is no Redis Cluster: pass a client for a single server, such as new Redis() of ioredis'
   if (/certificate/i.test(said))
     return '; trust its authority: NODE_EXTRA_CA_CERTS names a file for Node, or give the client its option ca'
-  if (served || !isPlain || !/ECONNRESET|EPIPE|closed|Protocol error|RESP type/i.test(said)) return ''
+  if (served || !isPlain || !/ECONNRESET|EPIPE|closed|Protocol error|RESP type/i.test(said)) return undefined
   return "; perhaps it is another server than Redis, or this port speaks TLS: use rediss://, or the client's option tls"
 }
 

@@ -27,7 +27,7 @@ export async function openConnection<Opened extends Connection>(
   closing.throwIfAborted()
   const late = new AbortController()
   const lateness = new Promise<never>((_, reject) => {
-    const error = new Error(`not connected within ${LONGEST_REQUEST} ms: check its address, and that it runs`)
+    const error = new Error(`not connected within ${LONGEST_REQUEST} ms`)
     late.signal.addEventListener('abort', () => reject(error), { once: true })
   })
   lateness.catch(() => {}) // it may abort when nobody waits any more

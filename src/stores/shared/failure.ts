@@ -1,4 +1,5 @@
 import { LeaseError, messageOf } from '../../contract/errors.ts'
+import { CHECK } from '../../contract/request.ts'
 
 /** The error of a store that was closed. */
 export function closed(): LeaseError {
@@ -28,12 +29,20 @@ export function causeOf(error: unknown): Error {
 /** What clients say of a server without TLS, after an attempt with it. */
 const PLAIN = /does not speak TLS|does not support (SSL|secure) connection|wrong version number/i
 
-/** The error for a request that no server answered. If it had left, its outcome is unknown. */
-export function noAnswerFrom(engine: string, error: unknown, sent: boolean, hint: string = ''): LeaseError {
+/** The hint of an engine whose client waits without limit for an answer that another kind of server does not give. */
+export function otherServer(engine: string, error: unknown): string {
+  return textOf(error).startsWith('not connected within')
+    ? `${CHECK}; perhaps it is another server than ${engine}`
+    : CHECK
+}
+
+/** The error for a request that no server answered. If it had left, its outcome is unknown. `hint`: better than `CHECK`. */
+export function noAnswerFrom(engine: string, error: unknown, sent: boolean, hint: string = CHECK): LeaseError {
   const cause = causeOf(error)
-  if (sent) return new LeaseError('OUTCOME_UNKNOWN', `no answer came from ${engine}: ${cause.message}`, { cause })
-  const message = `${engine} cannot be reached: ${cause.message}${hint}`
-  if (!PLAIN.test(cause.message)) return new LeaseError('STORE_UNAVAILABLE', message, { cause })
+  if (sent)
+    return new LeaseError('OUTCOME_UNKNOWN', `no answer came from ${engine}: ${cause.message}${CHECK}`, { cause })
+  const message = `${engine} cannot be reached: ${cause.message}`
+  if (!PLAIN.test(cause.message)) return new LeaseError('STORE_UNAVAILABLE', message + hint, { cause })
   const cure = '; the URL or the client asks for TLS: leave it out, or use another port'
   return new LeaseError('INVALID_ARGUMENT', message + cure, { cause })
 }

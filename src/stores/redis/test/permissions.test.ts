@@ -184,7 +184,7 @@ test('says that a password is missing', async () => {
     await using store = storeOf(client)
     const error = await failureOf(hold(store, claimOf('a')))
     expect(error).toMatchObject({ code: 'ACCESS_DENIED', retryable: false })
-    expect(error.message).toMatch(/refused the user or password.*NOAUTH/)
+    expect(error.message).toMatch(/asks for a password: none was given .*NOAUTH/)
   }
 })
 

@@ -29,7 +29,7 @@ export async function ping({ store, clock, owner }: Asker, cancel: Cancel): Prom
 }
 
 /** The message of an error of a first call. Another kind of server may be at the address, and wait for more. */
-export function firstMessage({ message }: LeaseError): string {
+function firstMessage({ message }: LeaseError): string {
   return message.startsWith('the store did not answer') ? `${message}; perhaps it is another kind of server` : message
 }
 

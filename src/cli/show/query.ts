@@ -1,5 +1,4 @@
 import type { ParseArgsOptionsConfig } from 'node:util'
-import { firstMessage } from '../../core/ping.ts'
 import { connect, LeaseError, type Locks } from '../../index.ts'
 import { atMostOne, COMMON, one, parse } from '../arguments.ts'
 import { closeLocks } from '../close-locks.ts'
@@ -34,8 +33,9 @@ export async function query(
   try {
     return await answer({ argument, url, locks, output, values })
   } catch (error) {
-    const isUnanswered = LeaseError.is(error, 'OUTCOME_UNKNOWN')
-    return output.fail(isUnanswered ? new LeaseError(error.code, firstMessage(error), { cause: error }) : error)
+    if (!LeaseError.is(error, 'OUTCOME_UNKNOWN')) return output.fail(error)
+    const message = `${error.message}; perhaps it is another kind of server` // which waits for more
+    return output.fail(new LeaseError(error.code, message, { cause: error }))
   } finally {
     await closeLocks(locks, output)
   }

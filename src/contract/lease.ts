@@ -41,6 +41,9 @@ export declare class Lease implements AsyncDisposable {
    * Throws if the lease is over: `LEASE_LOST`, `MAX_HOLD`, or `CLOSED` after release. It reads the clock, so it is right
    * even just after the event loop was blocked or the process was paused.
    *
+   * It does not throw because `signal` aborted at `close()` or with the signal of the caller. These ask the work to end,
+   * and the lease is still held, so the work may save what it has until its deadline.
+   *
    * The process may be paused right after this check. If a late write does harm, the resource must check the `token`.
    */
   assertHeld(): void

@@ -18,7 +18,7 @@ export type WarningCode =
   | 'HOLDFAST_MEMORY'
   /** The process ends because its event loop is empty, and holds a lease. */
   | 'HOLDFAST_LOOP_EMPTY'
-  /** `close()` waits for a lease that was acquired and not released. */
+  /** `close()` waited for a lease that was acquired and not released. */
   | 'HOLDFAST_NOT_RELEASED'
   /** A majority of the servers of Redlock is in quarantine, so no leases are granted for now. */
   | 'HOLDFAST_QUARANTINE'

@@ -186,7 +186,7 @@ test('close names the leases that were acquired and not released after a second,
   expect(warn).not.toHaveBeenCalled()
   await clock.advance(1)
   const what = (name: string): unknown[] => [
-    `close() waits for the lease "${name}", which was acquired and not released: call release() first, or ` +
+    `close() found the lease "${name}", which was acquired and not released: call release() first, or ` +
       'close({ release: true })',
     { type: 'HoldfastWarning', code: 'HOLDFAST_NOT_RELEASED' },
   ]
@@ -196,6 +196,24 @@ test('close names the leases that were acquired and not released after a second,
   await set.release()
   await clock.advance(0)
   expect([job.settled, closing.settled, clock.pending]).toEqual([true, true, 0])
+  warn.mockRestore()
+})
+
+test('close that gives up within its first second names what was not released, which is still held, unless grace is 0', async () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  for (const grace of [0, 300]) {
+    const { locks, clock } = stage({ ttl: 1_000 })
+    const lease = await locks.acquire(`until ${grace}`)
+    const closing = follow(locks.close({ grace }))
+    await clock.advance(grace)
+    expect([closing.settled, lease.signal.aborted]).toEqual([true, true])
+    expect(() => lease.assertHeld(), 'nobody else can hold it yet').not.toThrow()
+    await clock.advance(1_000)
+    expect(() => lease.assertHeld()).toThrow('has no heartbeat')
+  }
+  expect(warn.mock.calls).toMatchObject([
+    [expect.stringMatching(/"until 300", which was acquired and not released/), { code: 'HOLDFAST_NOT_RELEASED' }],
+  ])
   warn.mockRestore()
 })
 

@@ -10,7 +10,7 @@ import type { HeldLease } from './held-lease.ts'
 /** Milliseconds between checks for self-waits. One timer serves all calls: 10,000 with one each take 0.6 % of a processor. */
 const CHECK_EVERY = 2_000
 
-/** Milliseconds that `close` waits for leases before it names them. */
+/** Milliseconds that `close` waits for leases before it names them, unless it gives up sooner. */
 const PATIENCE = 1_000
 
 /** The leases that one `Locks` holds. */
@@ -144,6 +144,7 @@ export class Closing {
     const stopNaming = grace > PATIENCE ? this.#clock.after(PATIENCE, () => this.#nameForgotten(), true) : undefined
     if (this.#leases.size > 0 || this.#bodies > 0) await pause(this.#clock, grace, { arm })
     stopNaming?.()
+    if (grace > 0) this.#nameForgotten() // with 0 the caller does not care
     for (const lease of this.#leases.values()) lease.stopRenewing()
     const withdrawn = async (): Promise<void> => {
       // First the calls: each leaves its withdrawal in the background.
@@ -159,7 +160,7 @@ export class Closing {
 
   #nameForgotten(): void {
     for (const { name } of this.#handedOut()) {
-      const what = `close() waits for the lease ${JSON.stringify(name)}, which was acquired and not released`
+      const what = `close() found the lease ${JSON.stringify(name)}, which was acquired and not released`
       warn('HOLDFAST_NOT_RELEASED', `${what}: call release() first, or close({ release: true })`, name)
     }
   }

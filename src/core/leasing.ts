@@ -105,8 +105,9 @@ export interface Leasing extends AsyncDisposable {
    * that does not end adds up to 5 s, and so does a store that does not close.
    * - Calls that wait, and later calls, reject `CLOSED`. The signals of leases abort with `CLOSED`.
    * - Work may go on for `grace`. Then leases that are still held are no longer renewed, and end by their ttl.
-   * - It also waits for leases that `acquire` and `tryAcquire` returned, and names them after a second (the warning
-   *   `HOLDFAST_NOT_RELEASED`). With `release: true` it releases them at once.
+   * - It also waits for leases that `acquire` and `tryAcquire` returned, and names them after a second, or at the end of a
+   *   shorter `grace` (the warning `HOLDFAST_NOT_RELEASED`; not with `grace: 0`). With `release: true` it releases them at
+   *   once.
    * - Releases in progress get up to 1 s.
    * - The store is closed too, with what it opened itself, but no client of yours. Of locks derived by `with`, the last to
    *   close closes it.

@@ -7,7 +7,7 @@ export const STORE = '--store URL'
 export const COMMON: readonly Option[] = [
   { flags: STORE, text: 'Where leases are kept', default: 'HOLDFAST_STORE, else a file of this user' },
   { flags: '--json', text: 'Prints the result and all messages as JSON', default: 'off' },
-  { flags: '-q, --quiet', text: 'Hides all messages but errors; a busy name is not an error', default: 'off' },
+  { flags: '-q, --quiet', text: 'Hides all but errors; a busy name is no error', default: 'off' },
   { flags: '-h, --help', text: 'Prints the help of the command' },
 ]
 

@@ -108,7 +108,7 @@ export const RUN: CommandHelp = {
     },
     {
       flags: '--skip-if-ran-since DURATION',
-      text: 'Skips COMMAND if a run succeeded within this time, from its start',
+      text: 'Skips COMMAND if a successful run began within this time',
       values: 'half the time between runs',
       default: 'never skips',
     },

@@ -103,6 +103,23 @@ test('connect asks a server that is down until it answers', async () => {
   await late.stop()
 })
 
+test('a URL of PostgreSQL or MySQL to a Redis is answered with the suspicion that it is another server', async () => {
+  const at = `127.0.0.1:${redis.port}/app`
+  for (const url of [`postgres://${at}`, `mysql://app@${at}`])
+    expect(await failureOf(connect(url, { timeout: 2_500 }))).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.stringMatching(/did not answer within .*; perhaps it is another kind of server \(asked for 2500/),
+    })
+})
+
+test('a ping, and a call of locks that did not connect, say what to check when the server is down', async () => {
+  const port = await reservePort()
+  await using locks = await connect(`redis://127.0.0.1:${port.number}`, { lazy: true, ttl: 500 })
+  for (const call of [() => locks.ping(), () => locks.acquire('a'), () => locks.inspect('a')])
+    await expect(call()).rejects.toThrow(/ECONNREFUSED.*: check its address, and that it runs$/)
+  await port.release()
+})
+
 test('a store that is down, or silent, is reported after the timeout with the reason', async () => {
   await using silent = await startProxy(redis)
   silent.down.drop()

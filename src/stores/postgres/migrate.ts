@@ -15,7 +15,8 @@ const OLDEST = 120_000
 /** Milliseconds. */
 const LONGEST = 30_000
 
-const MAY_NOT = 'this user may not create the tables of leases: migrate as a role with create on the database'
+const MAY_NOT =
+  'this user may not create or change the tables of leases: migrate as their owner, or as a role with create on the database'
 
 /** Concurrent migrations would conflict, so they run one at a time. */
 const LOCK = "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('holdfast migrate'));"

@@ -85,6 +85,12 @@ test('reports missing tables, and creates them only with the option and the priv
     code: 'ACCESS_DENIED',
     message: expect.stringMatching(/may not do what leases need.*permission denied for database/),
   })
+  const pool = new Pool({ connectionString: server.url('app') })
+  expect(await failureOf(migrate(pool, { schema: 'missing' }))).toMatchObject({
+    code: 'ACCESS_DENIED',
+    message: expect.stringMatching(/migrate as .* a role with create on the database \(permission denied for database/),
+  })
+  await pool.end()
   await server.query('grant create on database postgres to app')
   await hold(eager, claimOf('a'))
   await hold(store, claimOf('b'))

@@ -76,6 +76,14 @@ test('two processes compete, and the page shows the takeover within a second', A
   await page.locator('#changes').getByText('nightly: first → second, no longer renewed').waitFor()
 })
 
+test('a run that succeeded is shown, and is no held name', async () => {
+  const { locks, address } = await served(sqlite(join(newFolder('browser'), 'leases.db')))
+  await locks.once('job', { within: 600_000 }, async () => {})
+  const page = await openPage(address)
+  await page.locator('#rows').getByText('job (ran)').waitFor()
+  expect(await page.locator('#facts').textContent()).toMatch(/^Names held0May/)
+})
+
 test('one stuck holder among 200 names is reached with one click', async () => {
   const { locks, address } = await served()
   const names = Array.from({ length: 200 }, (_, index) => `invoices-${index}`)

@@ -28,7 +28,7 @@ export async function tryLease(url: string, output: Output, signal: AbortSignal)
     findings.push(await attempt(locks, name, signal, stored))
   } catch (error) {
     if (!LeaseError.is(error)) throw error
-    const advice = `then run doctor again; docs/reference/errors.md explains ${error.code}`
+    const advice = `do what the message says, then run doctor again; docs/reference/errors.md explains ${error.code}`
     findings.push(problem('lease', error.message, 'the store cannot serve leases', advice))
   } finally {
     await closeLocks(locks, output)

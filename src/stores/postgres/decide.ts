@@ -77,8 +77,7 @@ begin
       continue when not ${IS_OLD};
     end if;
     if not _isReviewed and ${IS_OLD} then
-      _now := clock_timestamp();
-      _changes := ${call('review')}(_name, _now, _s.is_holder_old, _s.are_shared_old, _s.is_queue_old);
+      _changes := ${call('review')}(_name, _s.is_holder_old, _s.are_shared_old, _s.is_queue_old);
       _isReviewed := true;
     elsif _s.token >= ${LAST_TOKEN} then
       return '["exhausted"]';

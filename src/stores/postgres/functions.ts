@@ -97,7 +97,7 @@ ${BEGIN}
   if ${IS_OLD} then
     perform from ${lease} where name = _name for update skip locked;
     if found then
-      _changes := ${call('review')}(_name, _now, _s.is_holder_old, _s.are_shared_old, _s.is_queue_old);
+      _changes := ${call('review')}(_name, _s.is_holder_old, _s.are_shared_old, _s.is_queue_old);
       if _changes > 0 then
         perform ${call('wake')}(_name, _now, _changes = 2, null);
       end if;

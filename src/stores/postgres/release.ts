@@ -70,7 +70,7 @@ ${BEGIN}
     if exists (select from ${lease} where name = _order.name and id is not null and expires_at <= _now)
       or exists (select from ${shared} where name = _order.name and expires_at <= _now and ttl > 0) then
       perform from ${lease} where name = _order.name for update skip locked;
-      if found and ${call('review')}(_order.name, _now, true, true, false) = 2 then
+      if found and ${call('review')}(_order.name, true, true, false) = 2 then
         _before := 0;
       end if;
     elsif _before = 0 and _order.seq >= 0 then

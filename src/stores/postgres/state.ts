@@ -76,8 +76,10 @@ export const NEXT_CHANGE: string = `extract(epoch from least(case when _s.is_hel
  */
 export function review({ lease, shared, line, call }: Names): string {
   const ofName = 'name = _name'
-  return `create or replace function ${call('review')}(_name text, _now timestamptz, _holder boolean, _shared boolean, _queue boolean) returns integer ${INNER}
+  return `create or replace function ${call('review')}(_name text, _holder boolean, _shared boolean, _queue boolean) returns integer ${INNER}
 declare
+  -- By a time from before the lock, a lease that was granted since would look as if it lasted too long.
+  _now timestamptz := clock_timestamp();
   _changes integer := 0;
   _at timestamptz;
   _hasExpired boolean;
@@ -99,8 +101,9 @@ begin
       update ${lease} set expires_at = case when _hasExpired then _now else least(greatest(expires_at, _at), _now) end where ${ofName} and id is null;
       _changes := case when _hasExpired then 2 else _changes end;
     end if;
-    update ${shared} s set expires_at = _now + ${ms('s.ttl')} from (
-      select id from ${shared} where ${ofName} and expires_at > _now + ${ms('ttl')} for no key update skip locked
+    -- The lock of the name does not stop renewals of these: so the time is read after their rows.
+    update ${shared} s set expires_at = clock_timestamp() + ${ms('s.ttl')} from (
+      select id from ${shared} where ${ofName} and expires_at > clock_timestamp() + ${ms('ttl')} for no key update skip locked
     ) k where s.name = _name and s.id = k.id;
   end if;
   if _queue then

@@ -138,6 +138,25 @@ test('R4: an acquire that hangs does not bring back a permit that was released m
   await storeOf(0).release(claim, signal)
 })
 
+test.each([1, 2])(
+  'R6: a request that hung does not shorten a lease of limit %i that was granted meanwhile',
+  async limit => {
+    const name = `hung ${limit}`
+    const locked = await transaction(server, 'lock table holdfast.lease_line in share row exclusive mode')
+    const kept = server.query(`select holdfast.lease_keep_2('${name}', 1000, 'nobody')`)
+    const waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%lease_keep%'"
+    await until('it hangs', async () => (await server.query(waiting)).length > 0)
+    await server.query('select pg_sleep(0.1)')
+    expect(await acquire(storeOf(0), claimOf(name, { limit }))).toMatchObject({ held: true })
+    const ends = `select expires_at::text from holdfast.lease${limit > 1 ? '_shared' : ''} where name = '${name}'`
+    const before = await server.query(ends)
+    await locked.end()
+    await kept
+    expect(before).toHaveLength(1)
+    expect(await server.query(ends)).toEqual(before)
+  },
+)
+
 test('R9: a writer is woken although a release that began later was committed first', async () => {
   const permits = [claimOf('crossed', { limit: 2 }), claimOf('crossed', { limit: 2 })]
   const writer = claimOf('crossed', { queue: true })

@@ -32,6 +32,8 @@ export class Client implements FaultyClient {
   readonly #history: Recorder
   readonly #failed: (error: Error) => void
   #child: Child | undefined
+  /** The last process that died. */
+  #dead = 0
   #mayEnd = false
 
   /** `failed` is called if it ends by itself. */
@@ -61,7 +63,7 @@ export class Client implements FaultyClient {
     child.send(task)
     this.#history.write('started', { client, pid })
     void child.ended.then(output => {
-      this.#history.write('died', { client, pid })
+      this.#died(pid)
       if (!this.#mayEnd) this.#failed(new Error(`client ${client} ended by itself: ${output.trim() || 'no output'}`))
     })
     await child.answer()
@@ -89,6 +91,8 @@ export class Client implements FaultyClient {
 
   async kill(): Promise<void> {
     this.#mayEnd = true
+    // Its sessions end before this process learns of its end: by tens of milliseconds on a busy machine.
+    if (this.#child?.isRunning) this.#died(this.#child.pid)
     await this.#child?.kill()
   }
 
@@ -102,6 +106,12 @@ export class Client implements FaultyClient {
     await Promise.race([this.#child?.ended, limit])
     late.abort()
     await this.kill()
+  }
+
+  #died(pid: number): void {
+    if (pid === this.#dead) return
+    this.#dead = pid
+    this.#history.write('died', { client: this.number, pid })
   }
 
   #send(message: ClientMessage): void {

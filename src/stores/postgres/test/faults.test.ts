@@ -191,7 +191,7 @@ test('another isolation level than read committed is refused, with what to do', 
   await hold(storeAt(server.url()), claimOf('makes the tables'))
   await using store = storeAt(server.url('strict'))
   expect(await failureOf(hold(store, claimOf('strict')))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
+    code: 'STORE_UNAVAILABLE',
     message: expect.stringMatching(/leases need the isolation level read committed: alter role .*serializable/),
   })
 })

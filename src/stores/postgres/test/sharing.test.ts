@@ -244,5 +244,5 @@ test.each(['repeatable read', 'serializable'])('a role whose transactions are %s
   )
   await using store = storeAt(server.url(role))
   for (const limit of [1, 2])
-    expect(await failureOf(acquire(store, claimOf('isolated', { limit })))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    expect(await failureOf(acquire(store, claimOf('isolated', { limit })))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })

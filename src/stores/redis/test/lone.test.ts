@@ -59,7 +59,7 @@ const states: Record<string, Prepare> = {
     await client.set(KEY, `1 ${await serverTime(client)} free 1 9 ${TTL} ${OTHER} ["o","n"]`)
     await client.zadd(`${KEY}:line`, 1, OTHER)
     await client.zadd(`${KEY}:lapse`, (await serverTime(client)) + TTL, OTHER)
-    await client.hset(`${KEY}:claim`, OTHER, 'w - 1 0 1 1 ["o","n"]')
+    await client.hset(`${KEY}:claim`, OTHER, 'w - 1 1000 1 1 ["o","n"]') // is not passed for 1.1 s
   },
   withdrawn: () => client.set(`${KEY}:gone:${OWN}`, '1', 'PX', 5_000),
   'of another type': () => client.hset(KEY, 'field', 'value'),

@@ -33,7 +33,7 @@ test.each(Object.keys(engines))('what a run leaves behind in %s outlives its pro
   const records: { name: string; state: string }[] = JSON.parse((await holdfast(['ls', '--json'], { env })).out)
   expect(records).toMatchObject([
     { name: 'job', state: 'held' },
-    { name: 'job\u241fran', state: 'held' },
+    { name: 'job', state: 'ran' },
   ])
   expect(await holdfast(['run', 'job', '--', 'echo'], { env })).toMatchObject({ code: 75 })
   await holdfast(['break', 'job'], { env })

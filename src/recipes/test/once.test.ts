@@ -1,20 +1,14 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { on, once } from 'node:events'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { expect, type TestContext, test } from 'vitest'
-import { startEtcd } from '../../../lab/servers/etcd.ts'
-import { newFolder } from '../../../lab/servers/folder.ts'
-import { startMariaDb } from '../../../lab/servers/mariadb.ts'
-import { startPostgres } from '../../../lab/servers/postgres.ts'
-import { startRedis } from '../../../lab/servers/redis.ts'
+import { expect, test } from 'vitest'
 import { until } from '../../../lab/servers/until.ts'
-import { startZooKeeper } from '../../../lab/servers/zookeeper.ts'
 import { NODE } from '../../cli/test/holdfast.ts'
 import { connect, createLocks, type Locks } from '../../index.ts'
 import { advisory } from '../../stores/postgres/index.ts'
+import { type During, enginesWith } from './engines.ts'
 
 const CHILD = fileURLToPath(new URL('./once-child.ts', import.meta.url))
 const TTL = 2_000
@@ -23,33 +17,7 @@ const TTL = 2_000
 const LONG = 20_000
 const SHORT = 1_000
 
-type During = Pick<TestContext, 'onTestFinished'>
-
-/** A server until the test ends; resolves to its URL. */
-async function during<Server extends { stop(): Promise<unknown> }>(
-  { onTestFinished }: During,
-  starting: Promise<Server>,
-  urlOf: (server: Server) => string,
-): Promise<string> {
-  const server = await starting
-  onTestFinished(async () => void (await server.stop()))
-  return urlOf(server)
-}
-
-const engines: Readonly<Record<string, (context: During) => Promise<string>>> = {
-  SQLite: async () => `sqlite:${join(newFolder('once'), 'leases.db')}`,
-  Redis: context => during(context, startRedis(), ({ url }) => url),
-  PostgreSQL: context => during(context, startPostgres(), server => `${server.url()}?create=true`),
-  MySQL: context => during(context, startMariaDb(), server => `${server.url()}?create=true`),
-  etcd: context => during(context, startEtcd(), ({ port }) => `etcd://127.0.0.1:${port}`),
-  ZooKeeper: context => during(context, startZooKeeper(), ({ port }) => `zookeeper://127.0.0.1:${port}`),
-  async Redlock(context) {
-    const ports = await Promise.all(
-      [0, 1, 2].map(() => during(context, startRedis(), ({ port }) => `127.0.0.1:${port}`)),
-    )
-    return `redlock://${ports.join(',')}?trustRestarted=true&nodeTimeout=3000` // a busy server has time
-  },
-}
+const engines = enginesWith('trustRestarted=true')
 
 /** A process that runs the job `name`, from when its work has begun. */
 class Child {

@@ -1,49 +1,17 @@
 import { randomInt } from 'node:crypto'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, type TestContext, test } from 'vitest'
-import { startEtcd } from '../../../../lab/servers/etcd.ts'
-import { newFolder } from '../../../../lab/servers/folder.ts'
-import { startMariaDb } from '../../../../lab/servers/mariadb.ts'
-import { startPostgres } from '../../../../lab/servers/postgres.ts'
-import { startRedis } from '../../../../lab/servers/redis.ts'
+import { expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
-import { startZooKeeper } from '../../../../lab/servers/zookeeper.ts'
 import type { Lease, Permit } from '../../../contract/lease.ts'
 import { LARGEST_LIMIT } from '../../../contract/store.ts'
 import { connect, createLocks, type Locks } from '../../../index.ts'
 import { openStore } from '../../../store.ts'
-
-type During = Pick<TestContext, 'onTestFinished'>
-
-/** A server until the test ends; resolves to its URL. */
-async function during<Server extends { stop(): Promise<unknown> }>(
-  { onTestFinished }: During,
-  starting: Promise<Server>,
-  urlOf: (server: Server) => string,
-): Promise<string> {
-  const server = await starting
-  onTestFinished(async () => void (await server.stop()))
-  return urlOf(server)
-}
-
-const engines: Readonly<Record<string, (context: During) => Promise<string>>> = {
-  SQLite: async () => `sqlite:${join(newFolder('sharing'), 'leases.db')}`,
-  Redis: context => during(context, startRedis(), ({ url }) => url),
-  PostgreSQL: context => during(context, startPostgres(), server => `${server.url()}?create=true`),
-  MySQL: context => during(context, startMariaDb(), server => `${server.url()}?create=true`),
-  etcd: context => during(context, startEtcd(), ({ port }) => `etcd://127.0.0.1:${port}`),
-  ZooKeeper: context => during(context, startZooKeeper(), ({ port }) => `zookeeper://127.0.0.1:${port}`),
-  async Redlock(context) {
-    const ports = await Promise.all(
-      [0, 1, 2].map(() => during(context, startRedis(), ({ port }) => `127.0.0.1:${port}`)),
-    )
-    return `redlock://${ports.join(',')}?maxTtl=${TTL}&nodeTimeout=3000` // its quarantine is short, and a busy server has time
-  },
-}
+import { enginesWith } from '../../test/engines.ts'
 
 const LIMIT = 3
 const TTL = 5_000
+
+const engines = enginesWith(`maxTtl=${TTL}`) // its quarantine is short
 
 /** The permits that are held now, by name. */
 class Held {

@@ -1,5 +1,7 @@
-/** The style of the page, light and dark. */
-export const STYLE: string = `
+import { NAME_STYLE } from './page-name.ts'
+import { OVERVIEW_STYLE } from './page-overview.ts'
+
+const COMMON = `
 :root { color-scheme: light dark; --line: light-dark(#d5d9e0, #363c47); --dim: light-dark(#5b6472, #9aa4b2);
   --bad: light-dark(#b3261e, #ff8a80); }
 * { box-sizing: border-box }
@@ -8,9 +10,6 @@ body { margin: 0 auto; max-width: 70rem; padding: 1rem; font: 16px/1.5 system-ui
 header { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: baseline; gap: 0 1rem }
 h1 { font-size: 1.25rem; margin: 0 } h2 { font-size: 1rem; margin: 1.5rem 0 .5rem }
 header p, dt, .dim { color: var(--dim); margin: 0 } header p { overflow-wrap: anywhere }
-#verdict { font-size: 1.5rem; font-weight: 600; margin: 1rem 0 0; overflow-wrap: anywhere } #lead { font-weight: inherit }
-#why { margin: 0 0 1rem; min-height: 1.5em; overflow-wrap: anywhere }
-.sign { display: block; font-size: .875rem; color: var(--bad) } .sign:empty { display: none }
 p.bad, .bad { color: var(--bad) }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75rem; margin: 0 0 1rem }
 dl div { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .75rem }
@@ -19,14 +18,8 @@ input, select, button { font: inherit; color: inherit; background: transparent; 
   border-radius: .4rem; padding: .35rem .6rem; max-width: 100% }
 button.name { border: 0; padding: 0; text-align: left; text-decoration: underline; cursor: pointer; overflow-wrap: anywhere }
 :focus-visible { outline: 3px solid light-dark(#1f5fd0, #8ab4ff); outline-offset: 2px }
-table { width: 100%; border-collapse: collapse; margin-top: .75rem } th { text-align: left; color: var(--dim); font-size: .8rem }
-th, td { padding: .35rem .5rem .35rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; vertical-align: top }
-li { overflow-wrap: anywhere } ol, ul { margin: 0; padding-left: 1.5rem } .title { font-size: 1.5rem; overflow-wrap: anywhere }
-#one > button { margin-top: 1rem } .body dl { grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)) } .body dd { font-size: .9rem }
-@media (max-width: 40rem) {
-  thead { position: absolute; clip-path: inset(50%) }
-  tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line) }
-  td { display: block; border: 0; padding: 0 } td:empty { display: none }
-  td[data-title]::before { content: attr(data-title) ' '; color: var(--dim) }
-}
+li { overflow-wrap: anywhere } ol, ul { margin: 0; padding-left: 1.5rem }
 `
+
+/** The style of the page, light and dark. */
+export const STYLE: string = COMMON + OVERVIEW_STYLE + NAME_STYLE

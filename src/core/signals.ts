@@ -1,6 +1,6 @@
 /**
  * Any number of actions per signal, through one listener. Thousands of waits may share one shutdown signal, and adding a
- * listener searches those before it: 10,000 take 0.3 s (docs/decisions/one-abort-listener.md).
+ * listener searches those before it: 10,000 take 0.3 s (docs/decisions/many-leases.md).
  */
 export class Signals {
   readonly #actions = new Map<AbortSignal, Set<(reason: unknown) => void>>()

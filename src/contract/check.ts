@@ -1,4 +1,5 @@
 import { LeaseError } from './errors.ts'
+import { printable } from './printable.ts'
 import { LONGEST_TEXT, SEPARATOR } from './reserved.ts'
 import type { Store } from './store.ts'
 import { LONGEST_DELAY } from './timers.ts'
@@ -15,7 +16,7 @@ const invisible = /[\p{Zl}\p{Zp}]|(?!\u200c|\u200d|\p{VS})\p{DI}/u
 export function checkName(name: unknown): asserts name is string {
   checkStoredName(name)
   if (name.includes(SEPARATOR))
-    throw invalid(`the name ${show(name)} contains ${SEPARATOR} (U+241F), which is reserved for markers`)
+    throw invalid(`the name ${printable(show(name))} contains U+241F, which is reserved for markers`)
 }
 
 /** As `checkName`, for calls that show or break what is stored: markers too. */

@@ -1,6 +1,6 @@
 import { checkNode } from './node-version.ts'
-import { printable } from './printable.ts'
 import { recordToJSON } from './record.ts'
+import { messageText } from './reserved.ts'
 import type { LeaseRecord } from './store.ts'
 
 // Runs at the import of this module, and so of every entry point. An older Node would fail later and not say why.
@@ -190,8 +190,7 @@ export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
 
 /** Clips a message, and makes each of its lines printable: a server may answer with any text. */
 function clipped(message: string): string {
-  const start = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message
-  return start.split('\n').map(printable).join('\n')
+  return messageText(message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message)
 }
 
 /** The message of an error, or the text of what was thrown instead of one. */

@@ -1,10 +1,10 @@
 /**
- * Invisible characters, except variation selectors. A terminal interprets some of them. Others make one text look like
- * another.
+ * What has no shape of its own: control, invisible, private and unassigned characters, except variation selectors, and the
+ * separator of reserved names. A terminal interprets some of them. Others make one text look like another, or are boxes.
  */
-export const INVISIBLE: RegExp = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu
+export const INVISIBLE: RegExp = /[\p{C}\p{Zl}\p{Zp}\u241f]|(?!\p{VS})\p{DI}/gu
 
-/** Escapes control characters and invisible ones, as in `\u{1b}`. */
+/** Escapes these characters, as in `\u{1b}`. */
 export function printable(text: string): string {
   return text.replace(INVISIBLE, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }

@@ -1,3 +1,5 @@
+import { printable } from './printable.ts'
+
 /** Separates a name from what this library adds to it. No name of a caller contains it. */
 export const SEPARATOR = '\u241f'
 
@@ -17,8 +19,21 @@ export function isMarker(name: string): boolean {
   return name.endsWith(MARKER_SUFFIX)
 }
 
-/** How a screen shows a stored name: `nightly (ran)` for a marker. So nothing shows the character that separates them. */
-export function titleOf(lease: string): string {
-  const [name = '', part] = lease.split(SEPARATOR)
-  return part === undefined ? name : `${name} (${part})`
+/** The name that ran, if this is its marker. Every command accepts it. Else the name itself. */
+export function nameOf(stored: string): string {
+  return isMarker(stored) ? stored.slice(0, -MARKER_SUFFIX.length) : stored
+}
+
+/**
+ * A stored name for people, the same on every screen. What has no shape is escaped, as `printable` does. A marker has the
+ * name that ran: show `ran` as its state.
+ */
+export function titleOf(stored: string): string {
+  return printable(nameOf(stored))
+}
+
+/** A message for people, with its quoted names as `titleOf` shows them. */
+export function messageText(message: string): string {
+  const lines = message.replaceAll(`${MARKER_SUFFIX}"`, '"').split('\n')
+  return lines.map(printable).join('\n')
 }

@@ -1,6 +1,7 @@
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 import { messageOf } from './errors.ts'
 import { events } from './events.ts'
+import { messageText } from './reserved.ts'
 import type { WarningCode } from './warning-code.ts'
 
 /** Warnings per code: a program may use any number of names. */
@@ -26,7 +27,8 @@ export function warnAgain(code: WarningCode, message: string, error: unknown): v
   emit(code, `${message}: ${messageOf(error)}`, error instanceof Error ? error.stack : undefined)
 }
 
-function emit(code: WarningCode, message: string, detail?: string): void {
+function emit(code: WarningCode, text: string, detail?: string): void {
+  const message = messageText(text)
   process.emitWarning(message, { type: 'HoldfastWarning', code, ...(detail && { detail }) })
   events.warning.publish({ code, message })
 }

@@ -14,13 +14,14 @@ async function renderOne() {
     page.dataset.token = ''
     const back = el('button', '← All names')
     back.onclick = () => { location.hash = '' }
-    page.replaceChildren(back, el('h2', name, 'title'), el('div', 'Loading …', 'body'))
+    page.replaceChildren(back, el('h2', '', 'title'), el('div', 'Loading …', 'body'))
     if (look?.access === 'operate') page.append(...breaking(name))
     back.focus()
   }
   const answer = await fetch(url({ api: 'name', name }), { headers })
   if (!answer.ok || shown !== name) return
-  const { signs, holders, seen, waiters, nodes } = await answer.json()
+  const { title, signs, holders, seen, waiters, nodes } = await answer.json()
+  put(page.querySelector('.title'), title)
   const row = look.names.find(each => each.name === name)
   const state = el('dl')
   page.dataset.token = row?.token ?? ''

@@ -69,7 +69,7 @@ function render() {
   // A row that is moved loses the focus.
   if (activeElement !== document.activeElement && activeElement.isConnected) activeElement.focus({ preventScroll: true })
   $('changes').replaceChildren(...changes.map(each =>
-    el('li', clock(each.at) + '  ' + each.name + ': ' + each.from + ' → ' + (each.to || 'nobody') + (each.isTakeover ? ', no longer renewed' : ''))))
+    el('li', clock(each.at) + '  ' + each.title + ': ' + each.from + ' → ' + (each.to || 'nobody') + (each.isTakeover ? ', no longer renewed' : ''))))
 }
 `
 

@@ -1,5 +1,5 @@
 import { slotsText } from '../contract/record.ts'
-import { isMarker } from '../contract/reserved.ts'
+import { isMarker, titleOf } from '../contract/reserved.ts'
 import type { Hold } from './hold.ts'
 import { span } from './span.ts'
 
@@ -90,7 +90,7 @@ function notRenewed(name: string, { isOverdue, remaining, most }: Hold): Sign | 
 function long(name: string, { age, isSinceGrant }: Hold, usual: number | undefined): Sign | undefined {
   if (usual === undefined || age < SHORTEST || age < FAR * usual || isMarker(name)) return undefined
   const held = `${isSinceGrant ? '' : 'at least '}${span(age)}`
-  return { kind: 'long', text: `Held for ${held}, others of ${kindOf(name)} for ${span(usual)} or less` }
+  return { kind: 'long', text: `Held for ${held}, others of ${titleOf(kindOf(name))} for ${span(usual)} or less` }
 }
 
 function sameNote({ noteIntervals, noteSince, seen }: Hold): Sign | undefined {

@@ -23,7 +23,7 @@ export function overview(look: Look, access: string, { acquired, lost }: Process
     lost: acquired + lost > 0 ? lost : null,
     changed,
     takeovers,
-    changes: recent(changes),
+    changes: recent(changes).map(change => ({ ...change, title: titleOf(change.name) })),
     names: [...sights.values()].map(sight => row(sight, signs.get(sight.name) ?? [], at)),
   }
 }
@@ -40,6 +40,8 @@ export function detail(name: string, look: Look | undefined): Record<string, unk
   const seen = sight ? [...sight.holds, ...sight.past] : []
   return {
     name,
+    title: titleOf(name),
+    isMarker: isMarker(name),
     signs: (look?.signs.get(name) ?? []).map(({ text }) => text),
     holders: sight?.isShared ? sight.holds.map(held) : [],
     seen: seen.map(({ owner, token, since, seen: to }) => ({ owner, token, from: since, to })),

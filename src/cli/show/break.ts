@@ -1,11 +1,10 @@
 import { isShared, slotsText } from '../../contract/record.ts'
-import { isMarker, markerOf } from '../../contract/reserved.ts'
+import { isMarker, markerOf, titleOf } from '../../contract/reserved.ts'
 import { LARGEST_LIMIT } from '../../contract/store.ts'
 import type { LeaseRecord, Locks } from '../../index.ts'
 import { seeHelp } from '../arguments.ts'
 import { EXIT, Usage } from '../failure.ts'
 import { query } from './query.ts'
-import { ranName } from './ran.ts'
 
 const flag = { type: 'boolean' } as const
 const text = { type: 'string' } as const
@@ -25,7 +24,7 @@ export function breakLease(args: readonly string[]): Promise<number> {
     const state = broken || token === undefined ? { holders: [] } : await locks.inspect(name)
     const holders = state.holders.filter(({ slots = [0] }) => slot === undefined || slots.includes(slot))
     const part = isMarker(name) ? 'the marker of ' : slot === undefined ? '' : `slot ${slot} of `
-    const title = part + ranName(name)
+    const title = part + titleOf(name)
     const told = broken ? brokenText(title, higher, isMarker(name)) : keptText(name, title, token, holders)
     output.done({ name, broken, token: higher, holders }, told)
     if (broken) return 0
@@ -39,7 +38,9 @@ async function aloneIn(locks: Locks, name: string): Promise<number> {
   const { holders } = await locks.inspect(name)
   if (!isShared(holders)) return 0
   const slots = holders.flatMap(holder => holder.slots ?? [0]).sort((a, b) => a - b)
-  throw new Usage(`${name} is shared, and held in ${slotsText(slots)}: add --slot N or --all; ${seeHelp('break')}`)
+  throw new Usage(
+    `${titleOf(name)} is shared, and held in ${slotsText(slots)}: add --slot N or --all; ${seeHelp('break')}`,
+  )
 }
 
 function brokenText(title: string, token: bigint, wasMarker: boolean): string {
@@ -54,7 +55,7 @@ function brokenText(title: string, token: bigint, wasMarker: boolean): string {
 /** Another lease than the one that was meant, or none. */
 function keptText(name: string, title: string, meant: bigint | undefined, holders: readonly LeaseRecord[]): string {
   const [holder, ...others] = holders
-  if (!holder) return isMarker(name) ? `${ranName(name)} has no marker of a run` : `${title} was free`
+  if (!holder) return isMarker(name) ? `${titleOf(name)} has no marker of a run` : `${title} was free`
   const more = others.length > 0 ? `, and ${others.length} others hold it too` : ''
   return `${title} was not broken: token ${meant} no longer holds it. ${holder.owner} holds it now, with token ${holder.token}${more}`
 }

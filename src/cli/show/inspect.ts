@@ -1,11 +1,11 @@
 import { isShared, slotsText, useOf, wantOf } from '../../contract/record.ts'
-import { isMarker, LONGEST_TEXT, markerOf } from '../../contract/reserved.ts'
+import { isMarker, LONGEST_TEXT, markerOf, titleOf } from '../../contract/reserved.ts'
 import type { LeaseRecord, Locks } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
 import { paint, printable } from '../output.ts'
 import { query } from './query.ts'
-import { ranName, type Shown, shown } from './ran.ts'
+import { type Shown, shown } from './ran.ts'
 
 /** `holdfast inspect`: shows one name, with all of its holders and waiters. Returns 1 if nobody holds it. */
 export function inspect(args: readonly string[]): Promise<number> {
@@ -32,7 +32,7 @@ export function inspect(args: readonly string[]): Promise<number> {
     const width = Math.max(9, ...all.slice(0, 100).map(([fact]) => fact.length))
     const lines = all.map(([fact, value]) => printable(`  ${fact.padEnd(width)}  ${value}`))
     const what = isShared(holders) ? `, held: ${useOf(holders)}` : holder ? '' : ' is free'
-    output.print({ ...state, ran }, [`${paint('bold', ranName(name))}${what}`, ...lines].join('\n'))
+    output.print({ ...state, ran }, [`${paint('bold', titleOf(name))}${what}`, ...lines].join('\n'))
     return holder ? 0 : EXIT.free
   })
 }

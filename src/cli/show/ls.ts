@@ -18,7 +18,7 @@ export function ls(args: readonly string[]): Promise<number> {
       return 0
     }
     const records = await Array.fromAsync(locks.list(prefix), shown)
-    const empty = prefix ? `no name that begins with ${prefix} is held` : 'no name is held'
+    const empty = prefix ? `no name that begins with ${titleOf(prefix)} is held` : 'no name is held'
     const rows = [...Map.groupBy(records, ({ name }) => name).values()].flatMap(rowsOf)
     output.print(records, rows.length > 0 ? table(TITLES, rows) : empty)
     return 0
@@ -32,7 +32,7 @@ function rowsOf(records: readonly Shown[]): string[][] {
   const holders = leases.filter(({ state }) => state === 'held')
   const others = [
     ...leases.filter(({ state }) => state === 'waiting').map(waiter => waiterRow(waiter, wantOf(waiter, leases))),
-    ...records.filter(({ state }) => state === 'ran').map(run => holderRow(run.name, run)),
+    ...records.filter(({ state }) => state === 'ran').map(run => holderRow(titleOf(run.name), run)),
   ]
   const title = titleOf(records[0]?.name ?? '')
   if (!isShared(holders)) return [...holders.map(holder => holderRow(title, holder)), ...others]

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { slotsText } from '../../contract/record.ts'
-import { isMarker, titleOf } from '../../contract/reserved.ts'
+import { isMarker, nameOf, titleOf } from '../../contract/reserved.ts'
 import type { Hold } from '../../dashboard/hold.ts'
 import type { Sight } from '../../dashboard/sight.ts'
 import { type Look, Survey } from '../../dashboard/survey.ts'
@@ -8,7 +8,6 @@ import { mask, printable, stringify } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { namesFrom } from './names-from.ts'
 import type { Query } from './query.ts'
-import { ranName } from './ran.ts'
 
 /** What was seen of a name before. */
 interface Known {
@@ -83,7 +82,7 @@ function changesOf(at: number, sight: Sight, before: Known): Change[] {
     waiters: { length: waiters },
   } = sight
   const isRun = isMarker(sight.name)
-  const name = isRun ? ranName(sight.name) : sight.name
+  const name = nameOf(sight.name)
   if (holds.length === 0 && before.holds.size > 0) return [{ at, event: isRun ? 'expired' : 'free', name, waiters }]
   const changeOf = (event: 'held' | 'ended' | 'ran', { owner, token, note, limit, slots }: Hold): Change => {
     return { at, event, name, owner, token, note, ...(limit > 1 && { slots }), waiters }

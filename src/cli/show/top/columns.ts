@@ -1,3 +1,4 @@
+import { isMarker } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
 import { printable } from '../../output.ts'
 import type { Row } from './rows.ts'
@@ -24,7 +25,12 @@ const BAR = 8
 const PLANS = {
   name: { title: 'NAME', least: 12, most: 48, cell: ({ title }) => title },
   holder: { title: 'HOLDER', least: 8, most: 32, cell: ({ held }) => held?.owner ?? 'free' },
-  age: { title: 'HELD', least: 9, most: 9, cell: ({ held }) => (held ? ageOf(held) : '') },
+  age: {
+    title: 'HELD',
+    least: 9,
+    most: 9,
+    cell: ({ name, held }) => (!held ? '' : isMarker(name) ? 'ran' : ageOf(held)),
+  },
   left: {
     title: 'LEFT',
     least: 7,

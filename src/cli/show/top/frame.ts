@@ -140,8 +140,10 @@ function status({ prompt, message, opened, rows, chosen }: State, columns: numbe
   const lines = (text: string): Line[] => wrapped(printable(text), columns).map(line => [[line, 'warn']])
   if (prompt?.kind === 'break')
     return lines(
-      `To break ${prompt.title}, type its name${prompt.holders.length > 0 ? ' and a slot, or its name and all' : ''}. ` +
-        'Its holder may work until its next renewal.',
+      isMarker(prompt.name)
+        ? `To remove the marker of ${prompt.title}, type its name. The next run is then not skipped.`
+        : `To break ${prompt.title}, type its name${prompt.holders.length > 0 ? ' and a slot, or its name and all' : ''}. ` +
+            'Its holder may work until its next renewal.',
     )
   if (message) return lines(message)
   const row = opened === undefined ? rows[chosen] : undefined

@@ -19,7 +19,7 @@ interface PastHold {
 /** A name on the list, as one look showed it. */
 export interface Row {
   readonly name: string
-  /** As people read it: `backup (slot 1)`. */
+  /** As people read it. */
   readonly title: string
   /** Of its holder; of a shared name, of all holders together. `undefined`: it is free. */
   readonly held: Held | undefined

@@ -1,5 +1,4 @@
 import type { Look } from '../../../dashboard/survey.ts'
-import { printable } from '../../output.ts'
 import { filtered, type Row, rowsOf, type SlotHeld } from './rows.ts'
 
 /** A key that was pressed, as `node:readline` names it. */
@@ -185,10 +184,10 @@ export class State {
   #enter({ kind, name, token, title, holders, text }: Prompt): Act | undefined {
     this.#end()
     if (kind === 'filter') return undefined
-    const isTyped = (wanted: string): boolean => text === wanted || text === printable(wanted)
-    if (holders.length === 0 && isTyped(title)) return { kind: 'break', name, token }
-    if (holders.length > 0 && isTyped(`${title} all`)) return { kind: 'break', name, token: 'all' }
-    const holder = holders.find(({ slots }) => slots.some(slot => isTyped(`${title} ${slot}`)))
+    const isTyped = (which = ''): boolean => [name, title].some(each => text === each + which)
+    if (holders.length === 0 && isTyped()) return { kind: 'break', name, token }
+    if (holders.length > 0 && isTyped(' all')) return { kind: 'break', name, token: 'all' }
+    const holder = holders.find(({ slots }) => slots.some(slot => isTyped(` ${slot}`)))
     if (holder) return { kind: 'break', name, token: holder.token }
     if (holders.length > 0) this.message = `Not broken: ${text || 'nothing'} was typed, not ${title} and a slot or all`
     else this.message = `Not broken: ${text || 'nothing'} was typed, not ${title}`

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { titleOf } from '../../../contract/reserved.ts'
+import { isMarker, nameOf, titleOf } from '../../../contract/reserved.ts'
 import { Nodes } from '../../../dashboard/nodes.ts'
 import { type Look, Survey } from '../../../dashboard/survey.ts'
 import type { Locks } from '../../../index.ts'
@@ -41,7 +41,8 @@ async function printOnce({ argument: prefix, output, url }: Query, survey: Surve
   const around = { columns, rows: 0, now: Date.now(), store: mask(url), prefix, nodes: [] }
   const { at, isPartial } = look
   const names = state.all.map(({ name, held, holders, troubles, waiters }) => ({
-    name,
+    name: nameOf(name),
+    state: isMarker(name) ? 'ran' : held ? 'held' : 'free',
     held,
     holders,
     troubles,
@@ -145,7 +146,9 @@ class Top {
       this.#state.message =
         token === undefined
           ? `Not broken: ${shown} has another holder now, or none`
-          : `${shown} was taken from its ${of === 'all' ? 'holders' : 'holder'}. Its next token is above ${token}`
+          : isMarker(name)
+            ? `The marker of ${shown} is removed: the next run is not skipped`
+            : `${shown} was taken from its ${of === 'all' ? 'holders' : 'holder'}. Its next token is above ${token}`
     } catch (error) {
       this.#state.message = `${shown} was not broken: ${messageOf(error)}`
     }

@@ -8,7 +8,7 @@ import { withExamples } from './examples.ts'
 import { exportsPage } from './exports.ts'
 import { manifestOf, memberManifestOf } from './manifest.ts'
 import { optionsPage } from './options.ts'
-import { readmePage } from './performance.ts'
+import { performancePage, readmePage } from './performance.ts'
 import { pages } from './proof/guarantees.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -18,6 +18,7 @@ const generated = new Map<string, (text: string) => string>([
   ['package.json', manifestOf],
   ...globSync('{lab,drop-ins/*}/package.json', { cwd: ROOT }).map(memberManifest),
   ['README.md', readmePage],
+  ['docs/performance.md', performancePage],
   ['docs/reference/cli.md', commandLinePage],
   ['docs/reference/options.md', optionsPage],
   ['docs/reference/errors.md', errorsPage],

@@ -37,11 +37,24 @@ const ROWS: readonly Row[] = [
   },
 ]
 
+/** What is measured of each store: its name in the tables, the adapter, and what the names of its scenarios begin with. */
+const STORES: readonly (readonly [string, string, string])[] = [
+  ['Redis', 'holdfast', ''],
+  ['Redlock, five servers', 'holdfast-five', 'redlock-'],
+  ['PostgreSQL', 'holdfast-postgres', ''],
+  ['advisory locks', 'holdfast-advisory', ''],
+  ['SQLite', 'holdfast-sqlite', ''],
+  ['etcd', 'holdfast-etcd', ''],
+  ['ZooKeeper', 'holdfast-zookeeper', ''],
+]
+
+const STORE_HEAD = ['', 'pairs/s, 1 at a time', 'p50, ms', 'pairs/s, 64 at a time', 'handoffs/s, 32 waiters']
+
 const HEAD = ['', 'Holdfast', 'to plain commands', 'to best library']
 
 /** README.md, with the figures of the last run of the benchmark. A row without a figure of Holdfast is left out. */
 export function readmePage(page: string): string {
-  const report = new Report(JSON.parse(readFileSync(join(import.meta.dirname, '..', RESULTS), 'utf8')) as Results)
+  const report = lastRun()
   const { machine, floors } = report.results
   const rows = ROWS.flatMap(({ what, scenario, variant, value, unit = '', better, own = 'holdfast' }) => {
     const told = summary(report.values(scenario, variant, own, value))
@@ -54,6 +67,25 @@ export function readmePage(page: string): string {
   const [head = '', , ...lines] = table(HEAD, rows).split('\n')
   // The alignments are one word: the README has a limit.
   return between(page, 'performance', [about, '', head, '|---|--:|--:|--:|', ...lines].join('\n'))
+}
+
+/** docs/performance.md, with the medians of each store in the last run. */
+export function performancePage(page: string): string {
+  const report = lastRun()
+  const rows = STORES.map(([name, peer, prefix]) => {
+    const median = (scenario: string, variant: string, value: string): string => {
+      const told = summary(report.values(prefix + scenario, variant, peer, value))
+      return told ? rounded(told.middle) : '–'
+    }
+    const [one, many] = ['1 at a time', '64 at a time']
+    const pairs = [median('pairs', one, 'rate'), median('pairs', one, 'p50'), median('pairs', many, 'rate')]
+    return [name, ...pairs, median('handoffs', '', 'rate')]
+  })
+  return between(page, 'stores', table(STORE_HEAD, rows))
+}
+
+function lastRun(): Report {
+  return new Report(JSON.parse(readFileSync(join(import.meta.dirname, '..', RESULTS), 'utf8')) as Results)
 }
 
 function at(scenario: string, variant: string, value: string): Pick<Row, 'scenario' | 'variant' | 'value'> {

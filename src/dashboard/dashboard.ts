@@ -38,7 +38,6 @@ export interface Dashboard extends AsyncDisposable {
   fetch(request: Request): Promise<Response>
 }
 
-/** A reload of the page of `holdfast dashboard` has no token, so that nobody finds one in the history of a browser. */
 const NO_ACCESS = 'You have no access. For holdfast dashboard, open the address that it printed, with its token'
 
 /** Milliseconds after which a page must ask for its events again, so that withdrawn access ends. */

@@ -18,7 +18,7 @@ async function renderOne() {
     if (look?.access === 'operate') page.append(...breaking(name))
     back.focus()
   }
-  const answer = await fetch(url({ api: 'name', name }), { headers })
+  const answer = await fetch(url({ api: 'name', name }))
   if (!answer.ok || shown !== name) return
   const { title, signs, holders, seen, waiters, nodes } = await answer.json()
   put(page.querySelector('.title'), title)
@@ -76,7 +76,7 @@ function breaking(name) {
     const token = which.hidden ? $('one').dataset.token : which.value // of the holder on the screen
     if (!token) return put(result, 'Not broken: no holder is shown')
     const said = await fetch(url({ api: 'break', name, typed: typed.value, token }),
-      { method: 'POST', headers: { ...headers, 'x-holdfast-change': '1' } })
+      { method: 'POST', headers: { 'x-holdfast-change': '1' } })
       .then(answer => answer.json()).catch(error => ({ error: 'No answer came, so it may have been broken. ' + error.message }))
     put(result, said.error ?? (said.broken ? 'Taken from its holder. Token ' + said.token + ' is higher than its token.' : 'Not broken: that holder no longer has it'))
   }

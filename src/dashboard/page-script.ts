@@ -3,11 +3,10 @@ import { OVERVIEW_SCRIPT } from './page-overview.ts'
 
 const COMMON = `'use strict'
 const $ = id => document.getElementById(id)
-const token = new URLSearchParams(location.search).get('token')
 // Not the path alone: with // at its beginning it would name another host.
 const here = location.origin + location.pathname
-if (token !== null) history.replaceState(null, '', here + location.hash)
-const headers = token === null ? {} : { authorization: 'Bearer ' + token }
+// The server has answered the token with a cookie. So it need not stay where others may read it.
+if (new URLSearchParams(location.search).has('token')) history.replaceState(null, '', here + location.hash)
 const url = query => here + '?' + new URLSearchParams(query)
 let look, shown = ''
 
@@ -63,7 +62,7 @@ async function follow() {
   }
   wait()
   try {
-    const answer = await fetch(url({ api: 'events' }), { headers, signal: silence.signal })
+    const answer = await fetch(url({ api: 'events' }), { signal: silence.signal })
     if (!answer.ok) throw new Error((await answer.json()).error)
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''

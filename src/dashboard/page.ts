@@ -25,13 +25,13 @@ export const PAGE: string = html(`<header><h1>Holdfast</h1><p id="state" role="s
 <main id="one" hidden></main>
 <script>${SCRIPT}</script>`)
 
-/** What a browser shows without access, such as after a reload: the token is in the memory of the page only. */
+/** What a browser shows without access. */
 export const NO_ACCESS_PAGE: string = html(`<header><h1>Holdfast</h1></header>
 <main>
 <p id="verdict" class="bad">You have no access</p>
 <ul>
-<li>If you started <code>holdfast dashboard</code>: open the address that it printed again. The address contains a token.
-The page keeps the token in memory only, so it is gone after a reload.</li>
+<li>If you started <code>holdfast dashboard</code>: open the address that it printed, with its token. It sets a cookie, so
+the browser must accept cookies.</li>
 <li>If the page is part of a service: the service refused you. Sign in there, then reload.</li>
 </ul>
 </main>`)

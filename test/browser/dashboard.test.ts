@@ -185,18 +185,6 @@ test('clickjacking: another page cannot frame it', async () => {
   await until('the frame is refused', () => page.frames()[1]?.url().startsWith('chrome-error:'))
 })
 
-test('after a reload, the page of holdfast dashboard says what to open', async () => {
-  const file = join(newFolder('browser'), 'leases.db')
-  const main = join(import.meta.dirname, '../../src/cli/main.ts')
-  const address = await run(main, 'dashboard', '--store', `sqlite:${file}`).line
-  const page = await openPage(address)
-  await page.locator('#state').getByText('Watched since').waitFor()
-  await page.reload()
-  await page.getByText('open the address that it printed again').waitFor()
-  await page.goto(address)
-  await page.locator('#state').getByText('Watched since').waitFor()
-})
-
 test('CSRF: a page of another origin cannot break a lease', async () => {
   const { locks, address } = await served()
   const lease = await locks.acquire('nightly')

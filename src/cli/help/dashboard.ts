@@ -5,7 +5,7 @@ export const DASHBOARD: CommandHelp = {
   entry: 'dashboard',
   summary: 'Serves a page that shows who holds and who waits',
   text: [
-    'Serves a page on 127.0.0.1 and prints its address, which has a secret token. Both are valid until the command is stopped. Reloading the page needs the printed address again.',
+    'Serves a page on 127.0.0.1 and prints its address, which has a secret token. Both are valid until the command is stopped.',
   ],
   examples: [
     ['holdfast dashboard --store redis://cache:6379'],

@@ -1,4 +1,3 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,6 +5,7 @@ import { dashboard } from '../../dashboard/dashboard.ts'
 import { EXIT, Failure, Usage } from '../failure.ts'
 import { Signals } from '../signals.ts'
 import { query } from './query.ts'
+import { Session } from './session.ts'
 
 const OPTIONS = { port: { type: 'string' }, 'read-only': { type: 'boolean' } } as const
 
@@ -14,22 +14,16 @@ export function serveDashboard(args: readonly string[]): Promise<number> {
   const answer: Parameters<typeof query>[3] = async ({ argument, locks, output, values }) => {
     if (argument !== '') throw new Usage(`holdfast dashboard takes options only, not ${argument}`)
     const port = portOf(values.port as string | undefined)
-    const secret = randomBytes(24).toString('base64url')
-    await using board = dashboard(locks, {
-      authorize: ({ request }) => {
-        const { searchParams } = new URL(request.url)
-        // The address opens the page only. What has data needs the header, which no link can set.
-        const isPage = !searchParams.has('api') && request.method === 'GET'
-        const bearer = request.headers.get('authorization')?.replace(/^Bearer /, '')
-        const given = bearer ?? (isPage ? searchParams.get('token') : undefined)
-        if (!isSame(given ?? '', secret)) return 'none'
-        return values['read-only'] === true ? 'read' : 'operate'
-      },
-    })
+    const session = new Session()
+    const access = values['read-only'] === true ? 'read' : 'operate'
+    await using board = dashboard(locks, { authorize: ({ request }) => (session.admits(request) ? access : 'none') })
     const server = createServer((request, response) => {
       // Another host name that leads here is DNS rebinding: a foreign page that wants to be of the same origin.
-      if (hosts.has(request.headers.host ?? '')) board.handler(request, response)
-      else response.writeHead(421, { 'content-type': 'text/plain' }).end('Unknown host: use 127.0.0.1\n')
+      if (!hosts.has(request.headers.host ?? ''))
+        return void response.writeHead(421, { 'content-type': 'text/plain' }).end('Unknown host: use 127.0.0.1\n')
+      const cookie = session.cookieFor(request.url)
+      if (cookie !== undefined) response.setHeader('set-cookie', cookie)
+      board.handler(request, response)
     })
     try {
       server.listen(port, '127.0.0.1')
@@ -40,7 +34,7 @@ export function serveDashboard(args: readonly string[]): Promise<number> {
     }
     const { port: bound } = server.address() as AddressInfo
     const hosts = new Set([`127.0.0.1:${bound}`, `localhost:${bound}`])
-    const address = `http://127.0.0.1:${bound}/?token=${secret}`
+    const address = `http://127.0.0.1:${bound}${session.entrance}`
     const { stop } = new Signals('while it served the dashboard')
     output.print({ address }, `${address}\nIt is valid while this command runs. Stop it with Ctrl-C.`)
     if (!stop.aborted) await once(stop, 'abort')
@@ -56,9 +50,4 @@ function portOf(value: string | undefined): number {
   const port = Number(value)
   if (/^\d{1,5}$/.test(value) && port <= 65_535) return port
   throw new Usage(`--port ${value} is not a port: expected a number from 0 to 65535`)
-}
-
-function isSame(given: string, secret: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(secret)]
-  return a.length === b.length && timingSafeEqual(a, b)
 }

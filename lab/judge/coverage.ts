@@ -1,6 +1,6 @@
 import { marginsOf } from './promises/notification.ts'
 import type { Waiting } from './promises/waiting.ts'
-import type { Trace } from './trace.ts'
+import { nextGrants, type Trace } from './trace.ts'
 import type { PromiseName } from './violation.ts'
 
 /** What a run showed. */
@@ -82,12 +82,12 @@ export function countsOf(trace: Trace, { delays }: Waiting): Counts {
     if (died === over && Number.isFinite(died)) counts.deaths += 1
   }
   for (const granted of grants.values()) counts.grants += granted.length
-  const takenOver = [...holdings.values()].flatMap(holders =>
-    holders.filter(({ acquisition: { releasing } }, index) => {
-      return releasing > (holders[index + 1]?.acquisition.granted ?? releasing)
-    }),
-  )
-  counts.takeovers = new Set(takenOver.map(({ acquisition }) => acquisition)).size
+  const takenOver = [...holdings.values()].flatMap(all => {
+    const holders = all.map(({ acquisition }) => acquisition)
+    const next = nextGrants(holders)
+    return holders.filter(({ releasing }, index) => releasing > (next[index]?.granted ?? releasing))
+  })
+  counts.takeovers = new Set(takenOver).size
   for (const { kind } of [...decisions.values()].flat()) counts[kind] += 1
   const seen: Record<string, number> = Object.fromEntries(run.faults.map(what => [what, 0]))
   for (const { what } of faults) seen[what] = (seen[what] ?? 0) + 1

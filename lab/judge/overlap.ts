@@ -1,11 +1,12 @@
 import { type Acquisition, NEVER } from './acquisition.ts'
-import { type Fault, isDuring, type Trace } from './trace.ts'
+import { type Fault, isDuring, nextGrants, type Trace } from './trace.ts'
 
 /** How long a busy machine may delay a process that is not paused, in milliseconds. */
 export const STALL = 100
 
-/** Two clients acted as holders of one name at once. */
+/** A client acted as holder of a name after a grant with a higher token, in most cases at the same time as its holder. */
 export interface Overlap {
+  /** The one with the lower token. */
   readonly older: Acquisition
   readonly newer: Acquisition
   readonly from: number
@@ -22,25 +23,26 @@ export interface Overlap {
 export function overlapsOf(trace: Trace): Overlap[] {
   const overlaps: Overlap[] = []
   const seen = new Set<string>() // two permits may have several slots in common
-  for (const holders of trace.holdings.values()) {
-    let acting: Acquisition[] = []
-    const granted = holders.map(({ acquisition }) => acquisition)
-    for (const newer of granted.filter(({ held }) => held)) {
-      acting = acting.filter(older => older.actedUntil > newer.granted)
-      for (const older of acting) {
+  for (const all of trace.holdings.values()) {
+    const holders = all.map(({ acquisition }) => acquisition).filter(({ held }) => held)
+    const next = nextGrants(holders)
+    for (const [index, older] of holders.entries()) {
+      for (let last = index; (next[last]?.granted ?? NEVER) < older.actedUntil; last += 1) {
+        const newer = holders[last + 1] as Acquisition
+        const isAtOnce = newer.granted < older.actedUntil && newer.actedUntil > older.granted
         const pair = `${older.op} ${newer.op}`
-        if (!seen.has(pair)) overlaps.push(overlap(trace, older, newer))
+        if (seen.has(pair) || !(isAtOnce || newer === next[index])) continue
         seen.add(pair)
+        overlaps.push(overlap(trace, older, newer))
       }
-      acting.push(newer)
     }
   }
-  return overlaps
+  return overlaps.sort((one, other) => one.from - other.from)
 }
 
 function overlap(trace: Trace, older: Acquisition, newer: Acquisition): Overlap {
-  const from = newer.granted
-  const isByCheck = older.believedUntil > from
+  const from = Math.max(older.granted, newer.granted)
+  const isByCheck = older.believedUntil > newer.granted
   const paused = isByCheck ? undefined : pauseOf(trace, older, older.actedUntil)
   const isStall = !isByCheck && older.actedUntil - from < STALL
   return {
@@ -49,7 +51,7 @@ function overlap(trace: Trace, older: Acquisition, newer: Acquisition): Overlap 
     from,
     until: Math.min(older.actedUntil, newer.over),
     isByCheck,
-    excuse: excuseOf(trace, older, from) ?? paused ?? (isStall ? 'a busy machine' : undefined),
+    excuse: excuseOf(trace, older, newer.granted) ?? paused ?? (isStall ? 'a busy machine' : undefined),
     effect: effectOf(older, newer),
   }
 }

@@ -21,9 +21,12 @@ export interface Trace {
   /** When the last event happened. */
   readonly end: number
   readonly acquisitions: ReadonlyMap<number, Acquisition>
-  /** The granted ones of each name, in the order of their grants. */
+  /** The granted ones of each name, in the order in which clients received their grants. */
   readonly grants: ReadonlyMap<string, readonly Acquisition[]>
-  /** The same, by what has one holder at a time: the name, or the slot of a shared name (`slotKey`). */
+  /**
+   * The same, by what has one holder at a time: the name, or the slot of a shared name (`slotKey`). In the order of their
+   * tokens, in which the store granted them: a paused client may receive a grant after the next one was made.
+   */
   readonly holdings: ReadonlyMap<string, readonly Holding[]>
   readonly writers: ReadonlyMap<number, { readonly write: Write; readonly acquisition: Acquisition }>
   /** The decisions of the resource on each name, in its order. */
@@ -65,7 +68,22 @@ function holdingsOf(grants: ReadonlyMap<string, readonly Acquisition[]>): Map<st
     if (slots.size === 0) add(name, { acquisition, token })
     else for (const [slot, own] of slots) add(slotKey(name, slot), { acquisition, token: own })
   }
+  for (const all of holdings.values()) all.sort((one, other) => Number(one.token - other.token))
   return holdings
+}
+
+/**
+ * For each of these holders, which are in the order of their tokens: the first later grant that a client received. The
+ * store had ended its lease before.
+ */
+export function nextGrants(holders: readonly Acquisition[]): (Acquisition | undefined)[] {
+  let first: Acquisition | undefined
+  const backwards = holders.toReversed().map(each => {
+    const next = first
+    if (!first || each.granted < first.granted) first = each
+    return next
+  })
+  return backwards.reverse()
 }
 
 class Reading {

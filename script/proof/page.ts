@@ -47,7 +47,7 @@ function missing(all: readonly Proof[]): string[][] {
 type Known = LabEngine & { readonly known?: { readonly what: string } }
 
 const EXPLAINED =
-  'Times are milliseconds. *Overlaps*: two clients acted as holders of one name at once; in brackets, how often the fence accepted a write of the holder that was answered first after one of the other. Its token was then the higher one, or safety would be violated. *Reacquired*: the longest time until the name of a dead holder was acquired, including server faults. *Notified*: how long before the next grant holders were notified, the least and the median.'
+  'Times are milliseconds. *Overlaps*: two clients acted as holders of one name at once. *Reacquired*: the longest time until the name of a dead holder was acquired, including server faults. *Notified*: how long before the next grant holders were notified, the least and the median.'
 const SEEN = [
   ...['engine', 'faults', 'minutes', 'faults injected', 'grants', 'takeovers', 'losses', 'deaths', 'writes accepted'],
   ...['writes refused', 'overlaps', 'reacquired', 'notified'],
@@ -59,7 +59,7 @@ function seen({ engine, programme, duration, counts, overlaps, margins, recoveri
   return [
     ...[engine, programme, minutes(duration)],
     ...[injected, grants, takeovers, losses, deaths, accepted, rejected].map(number),
-    `${number(overlaps.total)} (${number(overlaps.harmful)})`,
+    number(overlaps.total),
     recoveries ? number(recoveries.longest) : '',
     margins ? `${number(margins.least)}, ${number(margins.median)}` : '',
   ]

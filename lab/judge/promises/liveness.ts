@@ -1,6 +1,6 @@
 import { ms, seconds } from '../format.ts'
 import type { Idle } from '../idle.ts'
-import type { Trace } from '../trace.ts'
+import { nextGrants, type Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
 import { unserved } from './sharing.ts'
 
@@ -37,14 +37,17 @@ function violation({ acquisitions, grants }: Trace, { name, from, to, fault, lim
 }
 
 /** How long it took to acquire the names of dead holders, in milliseconds: longest last. */
-export function recoveriesOf({ grants, run }: Trace): number[] {
-  return [...grants]
-    .flatMap(([name, granted]) =>
-      granted.flatMap((older, index) => {
-        const newer = granted[index + 1]
+export function recoveriesOf({ holdings, run }: Trace): number[] {
+  return run.names
+    .filter(name => !run.shared?.[name])
+    .flatMap(name => {
+      const holders = (holdings.get(name) ?? []).map(({ acquisition }) => acquisition)
+      const next = nextGrants(holders)
+      return holders.flatMap((older, index) => {
+        const newer = next[index]
         const isDeath = newer && older.died < Math.min(older.releasing, newer.granted)
-        return isDeath && !run.shared?.[name] ? [newer.granted - Math.max(older.died, newer.asked)] : []
-      }),
-    )
+        return isDeath ? [newer.granted - Math.max(older.died, newer.asked)] : []
+      })
+    })
     .sort((one, other) => one - other)
 }

@@ -1,6 +1,6 @@
 import type { Acquisition } from '../acquisition.ts'
 import { excuseOf, type Overlap, pauseOf, STALL } from '../overlap.ts'
-import type { Holding, Trace } from '../trace.ts'
+import { type Holding, nextGrants, type Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
 
 /** A holder is notified of its loss, by a check or the signal, before the next grant. */
@@ -14,14 +14,14 @@ export function notification(trace: Trace, overlaps: readonly Overlap[]): Violat
 }
 
 function believed({ older, newer, from, isByCheck }: Overlap): Violation {
-  const late = (older.actedUntil - from).toFixed(1)
+  const late = (older.actedUntil - newer.granted).toFixed(1)
   const what = isByCheck
     ? `client ${older.client} believed to hold it for ${late} ms after client ${newer.client} was granted it`
     : `client ${older.client} wrote ${late} ms after client ${newer.client} was granted it, and was never stopped`
   return { promise: 'notified', at: from, name: older.name, what, ops: [older.op, newer.op] }
 }
 
-/** A lease that was not released, and the next grant of the name. */
+/** A lease that was not released, and the first later grant of the name that a client received. */
 interface Loss {
   readonly older: Acquisition
   readonly newer: Acquisition
@@ -38,9 +38,10 @@ function losses({ holdings }: Trace): Loss[] {
 }
 
 function lossesOf(all: readonly Holding[]): Loss[] {
-  const granted = all.map(({ acquisition }) => acquisition).filter(({ held }) => held)
-  return granted.flatMap((older, index) => {
-    const newer = granted[index + 1]
+  const holders = all.map(({ acquisition }) => acquisition).filter(({ held }) => held)
+  const next = nextGrants(holders)
+  return holders.flatMap((older, index) => {
+    const newer = next[index]
     return newer && Math.min(older.releasing, older.died) > newer.granted ? [{ older, newer }] : []
   })
 }

@@ -31,10 +31,11 @@ function repeated(key: string, holders: readonly Holding[]): Violation[] {
 function fallen(key: string, holders: readonly Holding[]): Violation[] {
   const violations: Violation[] = []
   let highest: Holding | undefined
+  const received = holders.toSorted((one, other) => one.acquisition.granted - other.acquisition.granted)
   let next = 0
   for (const { token, acquisition } of holders.toSorted(byRequest)) {
     const { sent, granted: at, op } = acquisition
-    for (let before = holders[next]; before && before.acquisition.granted < sent; before = holders[next]) {
+    for (let before = received[next]; before && before.acquisition.granted < sent; before = received[next]) {
       if (!highest || before.token > highest.token) highest = before
       next += 1
     }

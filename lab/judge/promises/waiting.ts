@@ -72,14 +72,14 @@ interface Follow {
 }
 
 function followsOf(
-  { grants, end }: Trace,
+  { holdings, end }: Trace,
   calm: Calm,
   name: string,
   asked: readonly Acquisition[],
   limit: number,
 ): Follow[] {
-  const granted = grants.get(name) ?? []
-  return granted.flatMap((older, index): Follow[] => {
+  const holders = (holdings.get(name) ?? []).map(({ acquisition }) => acquisition)
+  return holders.flatMap((older, index): Follow[] => {
     const { releasing, freed } = older
     // Before, the waiter had its first answer and was notified of releases.
     const since = releasing - limit
@@ -92,7 +92,7 @@ function followsOf(
       each => each.settled > freed + limit || (each.granted > releasing && each.granted < NEVER),
     )
     if (!waiter) return []
-    const newer = granted[index + 1]
+    const newer = holders[index + 1]
     const sent = Math.min(newer?.sent ?? NEVER, newer?.granted ?? NEVER)
     if (sent === NEVER && end < freed + limit) return []
     return [{ older, waiter, newer, delay: Math.min(sent, end) - freed }]

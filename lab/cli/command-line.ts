@@ -11,6 +11,8 @@ export interface CommandLine {
   /** Milliseconds of `500ms`, `1.5s` or `5m`. Throws `Usage`. */
   parseDuration(text: string, option: string): number
   formatDuration(ms: number): string
+  /** `1 name`, `2 names`. */
+  counted(count: number, noun: string, plural?: string): string
   /** The URL of `--store`, checked. */
   storeUrl(option: string, output: Output): string
   /** `: did you mean …?`, or nothing. */

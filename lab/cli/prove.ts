@@ -110,8 +110,8 @@ async function startEngine(
   const rate = Math.ceil((clients * names.length * 1_000) / PACE)
   output.warn(
     'external',
-    `${clients} processes compete for ${names.length} names (${names[0]} …) for ${commandLine.formatDuration(duration)}, ` +
-      `up to ${rate} leases a second. Faults hit only these processes and their connections, not the servers and not ` +
+    `${clients} processes compete for ${commandLine.counted(names.length, 'name')} (${names[0]} …) for ${commandLine.formatDuration(duration)}, ` +
+      `up to ${commandLine.counted(rate, 'lease')} a second. Faults hit only these processes and their connections, not the servers and not ` +
       'other names. The names are removed at the end.',
     { names },
   )
@@ -124,14 +124,14 @@ function namesOf({ subject, names }: ProveOptions): string[] {
   return Array.from({ length: names }, (_, index) => `${prefix}${index + 1}`)
 }
 
-function progressTo(output: Output, { formatDuration }: CommandLine): (progress: Progress) => void {
+function progressTo(output: Output, { counted, formatDuration }: CommandLine): (progress: Progress) => void {
   let last = { elapsed: 0, granted: 0 }
   return ({ elapsed, counts }) => {
     if (elapsed - last.elapsed < (process.stderr.isTTY ? 1_000 : PROGRESS_INTERVAL)) return
     const { granted = 0, fault = 0, lost = 0, rejected = 0 } = counts
     const rate = ((granted - last.granted) / (elapsed - last.elapsed)) * 1_000
     last = { elapsed, granted }
-    const text = `${formatDuration(elapsed)}: ${fault} faults, ${rate.toFixed(1)} grants/s, ${lost} losses reported, ${rejected} writes refused`
+    const text = `${formatDuration(elapsed)}: ${counted(fault, 'fault')}, ${rate.toFixed(1)} grants/s, ${counted(lost, 'loss', 'losses')} reported, ${counted(rejected, 'write')} refused`
     output.info('progress', text, { elapsed, counts })
   }
 }

@@ -52,9 +52,9 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
     ({ promise }) => promise,
   )
   const seen: Readonly<Record<PromiseName, readonly string[]>> = {
-    safety: [`${number(counts.accepted)} writes were accepted, ${number(counts.rejected)} refused`],
+    safety: [`writes accepted: ${number(counts.accepted)}, refused: ${number(counts.rejected)}`],
     tokens: [
-      `${number(counts.grants)} grants, ${number(counts.takeovers)} of them takeovers: the last holder had not released the name`,
+      `grants: ${number(counts.grants)}; takeovers, whose last holder had not released the name: ${number(counts.takeovers)}`,
     ],
     notified: [
       `losses reported to their holders: ${number(counts.losses)}`,

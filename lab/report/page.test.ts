@@ -58,9 +58,9 @@ test('the verdict as text has each promise with what the run showed, and the exp
     seed 1, 4 clients, 2 names, ttl 300 ms, 20 s
 
     passed        Safety: mutual exclusion as the resource sees it
-                  779 writes were accepted, 57 refused
+                  writes accepted: 779, refused: 57
     passed        Tokens: unique and increasing
-                  196 grants, 9 of them takeovers: the last holder had not released the name
+                  grants: 196; takeovers, whose last holder had not released the name: 9
     passed        Notified in time: before the next grant
                   losses reported to their holders: 7
                   takeovers from a live holder that was notified in time: 7, 10 ms or more before the next grant, 15 ms in the median

@@ -6,7 +6,7 @@ export type Parsed<T extends ParseArgsOptionsConfig> = ReturnType<
   typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>
 >
 
-/** Options that every command has. */
+/** Options that most commands have. */
 export const COMMON: {
   readonly store: { readonly type: 'string' }
   readonly json: { readonly type: 'boolean' }

@@ -7,6 +7,6 @@ export async function closeLocks(locks: Locks, output: Output): Promise<void> {
   try {
     await locks.close({ grace: 0 }) // a lease that is still held ends by its ttl
   } catch (error) {
-    output.warn('close_failed', `the store was not closed: ${messageOf(error)}`)
+    output.failed('close_failed', `the store was not closed: ${messageOf(error)}`)
   }
 }

@@ -3,6 +3,7 @@ import { engineOf } from '../engines.ts'
 import { Signals } from './signals.ts'
 
 export { parse, seeHelp, suggest } from './arguments.ts'
+export { counted } from './counted.ts'
 export { formatDuration, parseDuration } from './duration.ts'
 export { Usage } from './failure.ts'
 export { mask, Output, paint } from './output.ts'

@@ -14,17 +14,16 @@ export class Output {
     this.#quiet = options.quiet ?? false
   }
 
-  /** Prints the result of the command. Text from a store must be `printable`. */
-  print(data: unknown, text: string): void {
-    process.stdout.write(this.#json ? `${stringify(data, 2)}\n` : `${mask(text)}\n`)
+  /**
+   * Prints the result of the command. `quiet` hides its text, not its JSON, unless the command is of no use without it
+   * (`isNeeded`). Text from a store must be `printable`.
+   */
+  print(data: unknown, text: string, isNeeded = false): void {
+    if (this.#json) process.stdout.write(`${stringify(data, 2)}\n`)
+    else if (isNeeded || !this.#quiet) process.stdout.write(`${mask(text)}\n`)
   }
 
-  /** Prints what the command has done. `quiet` hides the text, because the exit code says so. */
-  done(data: unknown, text: string): void {
-    if (this.#json || !this.#quiet) this.print(data, text)
-  }
-
-  /** Prints SQL as it is: a mask would change what it does. */
+  /** Prints SQL as it is, because a mask would change what it does; also with `quiet`, because it is for a program. */
   printSql(sql: string): void {
     process.stdout.write(this.#json ? `${escapeInvisible(JSON.stringify({ sql }, undefined, 2))}\n` : sql)
   }
@@ -39,8 +38,13 @@ export class Output {
     if (this.#json) this.info(event, text, data)
   }
 
-  /** Prints a warning, also with `quiet`. */
+  /** Prints what the command warns of, unless `quiet`. */
   warn(event: string, text: string, data: Record<string, unknown> = {}): void {
+    if (!this.#quiet) this.failed(event, text, data)
+  }
+
+  /** Prints what failed while the command goes on. It is an error, so `quiet` does not hide it. */
+  failed(event: string, text: string, data: Record<string, unknown> = {}): void {
     this.#line({ event, message: text, ...data }, text, 'yellow')
   }
 

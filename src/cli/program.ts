@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { WarningCode } from '../index.ts'
 import { seeHelp, suggest } from './arguments.ts'
-import { Usage } from './failure.ts'
+import { EXIT, Usage } from './failure.ts'
 import { Output } from './output.ts'
 
 const COMMANDS = new Map<string, () => Promise<(args: readonly string[]) => Promise<number>>>(
@@ -28,7 +28,8 @@ export async function main([name = '', ...args]: readonly string[], manifest: UR
   const own = dashes < 0 ? args : args.slice(0, dashes)
   // A closed pipe (`holdfast ls | head -1`) is not an error, and must not end a command that runs.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  const output = new Output({ json: own.includes('--json') })
+  const quiet = own.some(word => /^(--quiet|-\w*q\w*)$/.test(word))
+  const output = new Output({ json: own.includes('--json'), quiet })
   // Node prints warnings in its own format. The one about node:sqlite in Node 22 does not concern users, and `elect` itself
   // reports a command that failed.
   process.removeAllListeners('warning').on('warning', ({ name, message, code }: Error & { code?: WarningCode }) => {
@@ -38,6 +39,10 @@ export async function main([name = '', ...args]: readonly string[], manifest: UR
     if (name === '--version' || name === '-V') return version(manifest)
     if (name === '--help' || name === '-h' || name === 'help') return await help(args[0])
     if (own.includes('--help') || own.includes('-h')) return await help(name)
+    if (args.length === 0 && (name === '' || name === 'fence')) {
+      await help(name || undefined)
+      return EXIT.usage // a script with an empty variable has not run its job
+    }
     const command = await commandOf(name)
     return await command(args)
   } catch (error) {

@@ -1,6 +1,7 @@
 import { engineOf } from '../../engines.ts'
 import { LeaseError } from '../../index.ts'
 import { COMMON, parse, seeHelp } from '../arguments.ts'
+import { counted } from '../counted.ts'
 import { messageOf, Usage } from '../failure.ts'
 import { Output, paint, printable } from '../output.ts'
 import { Signals } from '../signals.ts'
@@ -12,6 +13,9 @@ import { tryLease } from './trial.ts'
 const LIMIT = 10_000
 
 const UNCHECKED = 'unchecked'
+
+/** Characters before the id of a finding. */
+const INDENT = 9
 
 type Check = (url: string, signal: AbortSignal) => Promise<Finding[]>
 
@@ -41,8 +45,11 @@ export async function doctor(args: readonly string[]): Promise<number> {
   const hasFailed = findings.some(({ level }) => level === 'problem')
   // After a trial that failed, checks that ended early have the same cause.
   findings.push(...more.filter(({ id }) => !hasFailed || id !== UNCHECKED))
-  const shown = values.quiet ? findings.filter(({ level }) => level !== 'ok') : findings
-  if (shown.length > 0 || values.json) output.print(shown, shown.map(line).join('\n'))
+  const sorted = LEVELS.toReversed().flatMap(level => findings.filter(finding => finding.level === level))
+  output.print(sorted, text(sorted))
+  if (values.quiet && !values.json)
+    for (const { id, level, what, why, advice } of sorted)
+      if (level === 'problem') output.failed(id, `${id}: ${what}: ${why}; ${advice}`)
   return Math.max(...findings.map(({ level }) => LEVELS.indexOf(level)))
 }
 
@@ -67,7 +74,18 @@ async function limited(check: (signal: AbortSignal) => Promise<Finding[]>, stop:
   }
 }
 
-function line({ id, level, what, why, advice }: Finding): string {
-  const text = level === 'ok' ? what : `${what}: ${why}; ${advice}`
-  return `${paint(COLOURS[level], level.padEnd(7))}  ${id}: ${printable(text)}`
+/** What is wrong, what is ok, and the numbers of both: `1 warning, 8 ok`. */
+function text(findings: readonly Finding[]): string {
+  const numbers = LEVELS.toReversed().flatMap(level => {
+    const { length } = findings.filter(finding => finding.level === level)
+    if (length === 0) return []
+    return [paint(COLOURS[level], level === 'ok' ? `${length} ok` : counted(length, level))]
+  })
+  return [...findings.flatMap(lines), '', numbers.join(', ')].join('\n')
+}
+
+function lines({ id, level, what, why, advice }: Finding): string[] {
+  const first = `${paint(COLOURS[level], level.padEnd(INDENT - 2))}  ${id}: ${printable(what)}`
+  if (level === 'ok') return [first]
+  return [first, ...[why, advice].map(each => ' '.repeat(INDENT) + printable(each)), '']
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Connection } from '../../stores/zookeeper/connection.ts'
 import { isRefused } from '../../stores/zookeeper/failure.ts'
 import { type Acl, code, create, getAcl, getChildren, READ } from '../../stores/zookeeper/protocol.ts'
+import { counted } from '../counted.ts'
 import { type Finding, ok, problem } from './finding.ts'
 import { TRIED } from './trial.ts'
 
@@ -61,7 +62,7 @@ function judge(all: readonly Access[], ids: readonly string[], user: string | un
     const advice = `run "addauth digest ${user}:<password>" and "setAcl -R ${all[0]?.path} auth::cdrwa" in zkCli.sh`
     return problem(ID, `others may change ${some(open)}`, why, advice)
   }
-  const rest = unread > 0 ? `; ${unread} more names were not looked at` : ''
+  const rest = unread > 0 ? `; ${counted(unread, 'more name was', 'more names were')} not looked at` : ''
   if (user !== undefined) return ok(ID, `only the user of the URL can change leases${rest}`)
   return ok(
     ID,

@@ -14,6 +14,8 @@ export interface CommandHelp {
   readonly options: readonly Option[]
   /** The command has no `--store`. */
   readonly isStoreless?: true
+  /** The command has none of the options of the others. */
+  readonly hasOnlyHelp?: true
   readonly exitCodes?: readonly ExitCode[]
   /** Further lists, such as the environment of COMMAND. */
   readonly sections?: readonly Section[]

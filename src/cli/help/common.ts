@@ -3,12 +3,15 @@ import type { Option } from './command-help.ts'
 /** The option that names the store. */
 export const STORE = '--store URL'
 
-/** The options of every command. */
+/** The option that every command has. */
+export const HELP = '-h, --help'
+
+/** The options of most commands. */
 export const COMMON: readonly Option[] = [
   { flags: STORE, text: 'Where leases are kept', default: 'HOLDFAST_STORE, else a file of this user' },
   { flags: '--json', text: 'Prints the result and all messages as JSON', default: 'off' },
-  { flags: '-q, --quiet', text: 'Hides all but errors; a busy name is no error', default: 'off' },
-  { flags: '-h, --help', text: 'Prints the help of the command' },
+  { flags: '-q, --quiet', text: 'Prints errors only; a busy name is not an error', default: 'off' },
+  { flags: HELP, text: 'Prints the help of the command' },
 ]
 
 /** What DURATION means in the options. */

@@ -5,12 +5,12 @@ export const DOCTOR: CommandHelp = {
   entry: 'doctor',
   summary: 'Finds what makes leases unsafe or slow',
   text: [
-    'Acquires and releases a name of its own, then checks the settings of the store. Prints one line for each finding: ok, warning or problem, an id, and what to do. It changes no other name.',
+    'Acquires and releases a name of its own, then checks the settings of the store. Prints problems and warnings with what to do, then what is ok. It changes no other name.',
     'docs/operations/doctor.md lists the findings of each store.',
   ],
   examples: [
     ['holdfast doctor --store redis://cache:6379'],
-    ['holdfast doctor --quiet', 'warnings and problems only'],
+    ['holdfast doctor --quiet', 'problems only'],
     [`holdfast doctor --json | jq '.[] | select(.level != "ok")'`],
   ],
   options: [],

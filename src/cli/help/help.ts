@@ -1,7 +1,7 @@
 import { Usage } from '../failure.ts'
 import { paint } from '../output.ts'
 import type { CommandHelp, Option } from './command-help.ts'
-import { COMMON, DURATION, STORE, STORE_URLS } from './common.ts'
+import { COMMON, DURATION, HELP, STORE, STORE_URLS } from './common.ts'
 import { DASHBOARD } from './dashboard.ts'
 import { DOCTOR } from './doctor.ts'
 import { PROVE } from './prove.ts'
@@ -59,7 +59,7 @@ function general(): string {
       '  holdfast elect scheduler -- node scheduler.js',
       '  HOLDFAST_STORE=redis://cache:6379 holdfast ls',
     ]),
-    section('Options of every command', [
+    section('Options of most commands', [
       ...rows(COMMON.map(rowOf)),
       ...rows([['--version', 'Prints the version of Holdfast']]),
     ]),
@@ -86,10 +86,11 @@ function textOf(help: CommandHelp): string {
   ])
 }
 
-/** The options of a command and those of every command. */
-export function optionsOf({ options, isStoreless }: CommandHelp): Option[] {
+/** The options of a command and those of most commands. */
+export function optionsOf({ options, isStoreless, hasOnlyHelp }: CommandHelp): Option[] {
   const own = new Set(options.map(({ flags }) => flags))
   if (isStoreless) own.add(STORE)
+  if (hasOnlyHelp) return COMMON.filter(({ flags }) => flags === HELP)
   return [...options, ...COMMON.filter(({ flags }) => !own.has(flags))]
 }
 

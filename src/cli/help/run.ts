@@ -209,5 +209,5 @@ export const DEMO: CommandHelp = {
   ],
   examples: [['npx holdfast demo']],
   options: [],
-  isStoreless: true,
+  hasOnlyHelp: true,
 }

@@ -58,9 +58,9 @@ export async function elect(args: readonly string[]): Promise<number> {
   }
 }
 
-/** The first failure in a row is a warning, which `--quiet` does not hide. */
+/** Of failures in a row the first is an error, which `--quiet` does not hide. */
 function reportDelay(output: Output, name: string, cause: string, delay: number, failures = 0): void {
   const text = `${cause}; the next campaign for ${name} is in ${formatDuration(delay)}`
-  if (failures === 1) output.warn('delayed', text, { name, delay })
+  if (failures === 1) output.failed('delayed', text, { name, delay })
   else output.info('delayed', text, { name, delay })
 }

@@ -62,7 +62,7 @@ export async function hold(
   if (!loss || exit === EXIT.lost) return ended
   // The command ended by itself, but another may have run at the same time.
   if (options.onLost !== 'ignore' || !isReported) {
-    output.warn(
+    output.failed(
       'lost',
       `${messageOf(loss)}: another command may have run at the same time; this one ended with ${exit}`,
     )
@@ -86,14 +86,15 @@ async function watch(
     name,
     { command, env: environment(lease, url), deadline: deadlineOf(lease), onLost, grace, reserve: reserve(ttl) },
     {
-      ending: reason => output.warn('ending', `${why(reason, lease, options)}: the command is ended`, { name, reason }),
+      ending: reason =>
+        output.failed('ending', `${why(reason, lease, options)}: the command is ended`, { name, reason }),
       denied: () =>
-        output.warn('denied', 'a process of the command belongs to another user and cannot be ended', { name }),
+        output.failed('denied', 'a process of the command belongs to another user and cannot be ended', { name }),
     },
   )
   signals.forward(signal => child.signal(signal))
   const refuseSuspension = (): void =>
-    output.warn('running', `${name} cannot be suspended: its lease would end`, { name })
+    output.failed('running', `${name} cannot be suspended: its lease would end`, { name })
   process.on('SIGTSTP', refuseSuspension)
   const stopListening = subscribe('heartbeat', event => {
     if (leases.includes(event.lease)) child.deadline(deadlineOf(lease))
@@ -104,7 +105,7 @@ async function watch(
       return
     }
     const next = `the command goes on; the next holder has a higher token than ${token}`
-    output.warn('lost', `${why('lost', lease, options)}: ${next}`, { name, token })
+    output.failed('lost', `${why('lost', lease, options)}: ${next}`, { name, token })
   }
   if (lease.signal.aborted) onLoss()
   else lease.signal.addEventListener('abort', onLoss)
@@ -197,7 +198,7 @@ export async function release(lease: Held, output: Output): Promise<unknown> {
   if (result === 'unknown') {
     const names = namesOf(lease)
     const message = `the store did not confirm the release of ${names}: it is free after its ttl at the latest`
-    output.warn('release_failed', message, { name: names })
+    output.failed('release_failed', message, { name: names })
   }
   return result === 'lost' ? lossOf(lease) : undefined
 }

@@ -86,7 +86,7 @@ export class CommandMetrics {
     try {
       write()
     } catch (error) {
-      if (!this.#hasWarned) this.#output.warn('metrics_failed', `--metrics-file was not written: ${error}`)
+      if (!this.#hasWarned) this.#output.failed('metrics_failed', `--metrics-file was not written: ${error}`)
       this.#hasWarned = true
     }
   }

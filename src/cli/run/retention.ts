@@ -79,7 +79,8 @@ export class Retention {
       unsubscribe()
       if (loss && !hasExpired) await this.#marker?.remove() // another command may have run at the same time
       if (!hasExpired) return loss
-      if (left > 0) output.warn('not_kept', `${namesOf(lease)} was not held for all of --at-least: ${messageOf(loss)}`)
+      if (left > 0)
+        output.failed('not_kept', `${namesOf(lease)} was not held for all of --at-least: ${messageOf(loss)}`)
       return undefined
     }
   }
@@ -88,7 +89,7 @@ export class Retention {
     const { name } = this.#options
     const failure = await this.#marker?.write(owner, began)
     if (failure)
-      this.#output.warn('not_marked', `${name} ran, but may run again too soon: ${messageOf(failure)}`, { name })
+      this.#output.failed('not_marked', `${name} ran, but may run again too soon: ${messageOf(failure)}`, { name })
   }
 }
 

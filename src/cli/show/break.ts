@@ -3,6 +3,7 @@ import { isMarker, markerOf, titleOf } from '../../contract/reserved.ts'
 import { LARGEST_LIMIT } from '../../contract/store.ts'
 import type { LeaseRecord, Locks } from '../../index.ts'
 import { seeHelp } from '../arguments.ts'
+import { counted } from '../counted.ts'
 import { EXIT, Usage } from '../failure.ts'
 import { query } from './query.ts'
 
@@ -26,7 +27,7 @@ export function breakLease(args: readonly string[]): Promise<number> {
     const part = isMarker(name) ? 'the marker of ' : slot === undefined ? '' : `slot ${slot} of `
     const title = part + titleOf(name)
     const told = broken ? brokenText(title, higher, isMarker(name)) : keptText(name, title, token, holders)
-    output.done({ name, broken, token: higher, holders }, told)
+    output.print({ name, broken, token: higher, holders }, told)
     if (broken) return 0
     return holders.length > 0 ? EXIT.busy : EXIT.free
   }
@@ -56,7 +57,7 @@ function brokenText(title: string, token: bigint, wasMarker: boolean): string {
 function keptText(name: string, title: string, meant: bigint | undefined, holders: readonly LeaseRecord[]): string {
   const [holder, ...others] = holders
   if (!holder) return isMarker(name) ? `${titleOf(name)} has no marker of a run` : `${title} was free`
-  const more = others.length > 0 ? `, and ${others.length} others hold it too` : ''
+  const more = others.length > 0 ? `, and ${counted(others.length, 'other holds', 'others hold')} it too` : ''
   return `${title} was not broken: token ${meant} no longer holds it. ${holder.owner} holds it now, with token ${holder.token}${more}`
 }
 

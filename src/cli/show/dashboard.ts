@@ -36,7 +36,7 @@ export function serveDashboard(args: readonly string[]): Promise<number> {
     const hosts = new Set([`127.0.0.1:${bound}`, `localhost:${bound}`])
     const address = `http://127.0.0.1:${bound}${session.entrance}`
     const { stop } = new Signals('while it served the dashboard')
-    output.print({ address }, `${address}\nIt is valid while this command runs. Stop it with Ctrl-C.`)
+    output.print({ address }, `${address}\nIt is valid while this command runs. Stop it with Ctrl-C.`, true)
     if (!stop.aborted) await once(stop, 'abort')
     server.close()
     server.closeAllConnections()

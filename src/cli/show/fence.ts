@@ -1,6 +1,7 @@
 import type { KeptMarks } from '../../fencing/fence.ts'
 import { fenceSql, openMarks } from '../../marks.ts'
 import { atMostOne, COMMON, one, parse, seeHelp, suggest } from '../arguments.ts'
+import { counted } from '../counted.ts'
 import { EXIT, Usage } from '../failure.ts'
 import { Output } from '../output.ts'
 import { table } from './table.ts'
@@ -84,7 +85,7 @@ async function advance(args: string[]): Promise<number> {
         ? `${resource} has no mark; list the marks with holdfast fence ls`
         : `${resource} is now in epoch ${epoch} and refuses every fence with a lower one.\n` +
           `Make sure that no earlier holder is still running. Then give { epoch: ${epoch} } to every fence of ${resource}.`
-    output.done({ resource, advanced: epoch !== undefined, epoch }, text)
+    output.print({ resource, advanced: epoch !== undefined, epoch }, text)
     return epoch === undefined ? EXIT.free : 0
   })
 }
@@ -104,8 +105,8 @@ async function prune(args: string[]): Promise<number> {
     const text =
       pruned === 0
         ? `no mark${which} is older than ${values['older-than']}`
-        : `removed ${pruned} ${pruned === 1 ? 'mark' : 'marks'}: a holder that was paused for longer can write again`
-    output.done({ pruned }, text)
+        : `removed ${counted(pruned, 'mark')}: a holder that was paused for longer can write again`
+    output.print({ pruned }, text)
     return 0
   })
 }

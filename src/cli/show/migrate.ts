@@ -24,6 +24,6 @@ export async function migrate(args: readonly string[]): Promise<number> {
   }
   const tables = await migrateStore(url, { fence })
   const text = tables.map(table => `${table} is ready`).join('\n')
-  output.done({ migrated: tables.length > 0, tables }, text || nothing)
+  output.print({ migrated: tables.length > 0, tables }, text || nothing)
   return 0
 }

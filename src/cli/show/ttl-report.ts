@@ -1,12 +1,16 @@
 import type { Store } from '../../contract/store.ts'
 import { TURN, takeoverTime } from '../../contract/time.ts'
 import { leastTtl, tolerance } from '../../core/advice/least-ttl.ts'
+import { counted } from '../counted.ts'
 import { DEFAULT_TTL, formatDuration } from '../duration.ts'
 import { paint } from '../output.ts'
 import { INTERVAL, type Measurement } from './ttl-measurement.ts'
 
 /** With fewer answers no ttl is advised. */
 const LEAST_ANSWERS = 20
+
+/** With fewer answers the p99.9 is the worst one. */
+const LEAST_P999 = 1_000
 
 /** Round ttls, in milliseconds. */
 const USUAL_TTLS: readonly number[] = [100, 200, 300, 500, ...[1, 2, 3, 5, 10, 15, 20, 30, 60].map(s => s * 1_000)]
@@ -38,7 +42,12 @@ export interface Report {
   readonly requestRate: number
   readonly heartbeats: number
   readonly failed: number
-  readonly latency: { readonly p50: number; readonly p99: number; readonly p999: number; readonly worst: number } | null
+  readonly latency: {
+    readonly p50: number
+    readonly p99: number
+    readonly p999: number | null
+    readonly worst: number
+  } | null
   readonly unresponsiveness: number
   readonly loopDelay: Measurement['loopDelay']
   readonly gc: Measurement['gc']
@@ -93,8 +102,9 @@ function advise({ p99, worst }: { p99: number; worst: number }, measurement: Mea
 }
 
 /** To microseconds. */
-function rounded<Times extends Readonly<Record<string, number>>>(times: Times): Times {
-  return Object.fromEntries(Object.entries(times).map(([name, ms]) => [name, Math.round(ms * 1_000) / 1_000])) as Times
+function rounded<Times extends Readonly<Record<string, number | null>>>(times: Times): Times {
+  const round = (ms: number | null): number | null => ms && Math.round(ms * 1_000) / 1_000
+  return Object.fromEntries(Object.entries(times).map(([name, ms]) => [name, round(ms)])) as Times
 }
 
 /** The next round ttl. */
@@ -113,7 +123,12 @@ function percentilesOf(latencies: readonly number[]): Report['latency'] {
   const all = [...sorted]
   for (const latency of sorted) for (let l = latency - INTERVAL; l > median; l -= INTERVAL) all.push(l)
   all.sort((a, b) => a - b)
-  return { p50: at(all, 0.5), p99: at(all, 0.99), p999: at(all, 0.999), worst: at(all, 1) }
+  return {
+    p50: at(all, 0.5),
+    p99: at(all, 0.99),
+    p999: latencies.length < LEAST_P999 ? null : at(all, 0.999),
+    worst: at(all, 1),
+  }
 }
 
 /** The percentile of this share. */
@@ -134,26 +149,28 @@ function histogramOf(latencies: readonly number[]): Report['histogram'] {
 /** The report as text. */
 export function text(result: Report): string {
   const { store, duration, heartbeats, failed, latency, unresponsiveness, loopDelay, gc, advice, unknown } = result
-  const times = failed === 1 ? 'once' : `${failed} times`
   const lines = [
-    `${heartbeats} heartbeats over ${store} in ${formatDuration(duration)}, ${failed === 0 ? 'none failed' : `failed ${times}`}`,
+    `${counted(heartbeats, 'heartbeat')} over ${store} in ${formatDuration(duration)}, ${failed || 'none'} failed`,
     '',
   ]
   if (latency) {
     const { p50, p99, p999, worst } = latency
     lines.push(
-      `${paint('bold', 'latency')}          p50 ${ms(p50)}, p99 ${ms(p99)}, p99.9 ${ms(p999)}, worst ${ms(worst)}`,
+      `${paint('bold', 'latency')}          p50 ${ms(p50)}, p99 ${ms(p99)}${p999 === null ? '' : `, p99.9 ${ms(p999)}`}, worst ${ms(worst)}`,
       ...histogramLines(result.histogram),
     )
   }
   lines.push(
     `${paint('bold', 'unresponsive')}     ${ms(unresponsiveness)}`,
     `${paint('bold', 'event loop')}       p99 ${ms(loopDelay.p99)} late, worst ${ms(loopDelay.worst)}; ` +
-      `${gc.pauses} garbage ${gc.pauses === 1 ? 'collection' : 'collections'}, worst ${ms(gc.worst)}`,
+      `${counted(gc.pauses, 'garbage collection')}, worst ${ms(gc.worst)}`,
     '',
   )
   if (advice) lines.push(...adviceLines(advice))
-  else lines.push(`Too few heartbeats to advise a ttl: ${heartbeats} were answered, ${LEAST_ANSWERS} are needed.`)
+  else
+    lines.push(
+      `Too few heartbeats to advise a ttl: ${counted(heartbeats, 'was', 'were')} answered, ${LEAST_ANSWERS} are needed.`,
+    )
   lines.push('', paint('bold', 'Not measured'), ...unknown.map(sentence => `  ${sentence}`))
   return lines.join('\n')
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { connect, type Locks } from '../../index.ts'
 import { COMMON, parse, seeHelp } from '../arguments.ts'
 import { closeLocks } from '../close-locks.ts'
+import { counted } from '../counted.ts'
 import { formatDuration, parseDuration } from '../duration.ts'
 import { EXIT, Usage } from '../failure.ts'
 import { Output } from '../output.ts'
@@ -55,7 +56,7 @@ async function measureOf(locks: Locks, duration: number, output: Output, stop: A
   )
   const measurement = await measure(lease, duration, stop, progressOn(output, duration))
   const { lost } = measurement
-  if (lost) output.warn('lost', `the measurement ended early: ${lost.message}`)
+  if (lost) output.failed('lost', `the measurement ended early: ${lost.message}`)
   else if (stop.aborted) output.info('stopped', `stopped after ${formatDuration(measurement.duration)}`)
   const result = report(measurement, locks.store)
   output.print(result, text(result))
@@ -69,7 +70,7 @@ function progressOn(output: Output, duration: number): Parameters<typeof measure
     last = elapsed
     const { length: heartbeats } = latencies
     const took = heartbeats > 0 ? `, the last took ${latencies.at(-1)?.toFixed(1)} ms` : ''
-    const text = `${formatDuration(elapsed)} of ${formatDuration(duration)}: ${heartbeats} heartbeats${took}, ${failed} failed`
+    const text = `${formatDuration(elapsed)} of ${formatDuration(duration)}: ${counted(heartbeats, 'heartbeat')}${took}, ${failed} failed`
     output.info('progress', text, { elapsed, heartbeats, failed })
   }
 }

@@ -48,10 +48,10 @@ export async function watch({ argument: prefix, locks, output, values }: Query):
         output.warn('partial', 'only some names are read: changes of the others are not printed; give a PREFIX')
       wasPartial = isPartial
       if (shown !== undefined) output.info('readable', 'the store can be read again')
-      for (const change of changes(look, known)) print(change, values.json === true)
+      for (const change of changes(look, known)) if (values.json || !values.quiet) print(change, values.json === true)
       hasRead = true
     } else if (!hasRead) failed.abort(failure)
-    else if (failure.message !== shown) output.warn('unreadable', `the store cannot be read: ${failure.message}`)
+    else if (failure.message !== shown) output.failed('unreadable', `the store cannot be read: ${failure.message}`)
     shown = failure?.message
   })
   const closed = new AbortController()

@@ -28,11 +28,24 @@ describe('holdfast doctor over SQLite', () => {
     expect(levels).toMatchObject({ 'sqlite-file-mode': 'warning', 'sqlite-folder-mode': 'warning' })
   })
 
-  test('prints one line for each finding, and with --quiet none that is ok', async () => {
+  test('what is wrong was printed after what is ok, and nothing counted it', async () => {
     const store = `sqlite:${join(folder, 'leases.db')}`
-    const { out } = await holdfast(['doctor', '--store', store])
-    expect(out).toMatch(/^ok {7}lease: a lease was acquired, .*\n(ok {7}sqlite-[a-z-]+: .*\n){3}$/)
-    expect(await holdfast(['doctor', '--quiet', '--store', store])).toMatchObject({ code: 0, out: '' })
+    expect((await holdfast(['doctor', '--store', store])).out).toMatch(
+      /^ok {7}lease: a lease was acquired, .*\n(ok {7}sqlite-[a-z-]+: .*\n){3}\n4 ok\n$/,
+    )
+    chmodSync(join(folder, 'leases.db'), 0o666)
+    expect(await holdfast(['doctor', '--store', store])).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(
+        /^warning {2}sqlite-file-mode: .*\n {9}\w.*\n {9}\w.*\n\n(ok {7}.*\n){3}\n1 warning, 3 ok\n$/,
+      ),
+    })
+    expect(await holdfast(['doctor', '-q', '--store', store])).toEqual({ code: 1, signal: null, out: '', err: '' })
+    expect(await holdfast(['doctor', '-q', '--store', `${store}/no`])).toMatchObject({
+      code: 2,
+      out: '',
+      err: expect.stringMatching(/^holdfast: lease: .*\n$/),
+    })
   })
 
   test('reports a folder that does not exist, with exit code 2', async () => {

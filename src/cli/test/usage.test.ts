@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { helpFor } from '../help/help.ts'
-import { folder, HOLDFAST, holdfast, launch } from './holdfast.ts'
+import { folder, HOLDFAST, holdfast, holding, launch, store } from './holdfast.ts'
 
 describe('help', () => {
   test('has examples for every command', async () => {
@@ -34,12 +34,39 @@ describe('help', () => {
   })
 })
 
+test('holdfast alone printed an error instead of the help', async () => {
+  expect(await holdfast([])).toMatchObject({ code: 64, out: helpFor(undefined), err: '' })
+  expect(await holdfast(['fence'])).toMatchObject({ code: 64, out: helpFor('fence'), err: '' })
+})
+
+test('the help of demo listed options that demo refuses', async () => {
+  const flags = helpFor('demo').match(/--\w+/g)
+  expect(flags).toEqual(['--help'])
+  await isRefused(['demo', '-q'], 'holdfast demo has no option -q')
+})
+
+describe('--quiet printed more than errors:', () => {
+  test.each([['ls'], ['top'], ['inspect', 'nightly'], ['ttl', '--for', '2s'], ['doctor']])('%s', async (...args) => {
+    await holding('nightly')
+    const { code, out, err } = await holdfast([...args, '-q'], { env: { HOLDFAST_STORE: store() } })
+    expect({ code, out, err }).toEqual({ code: 0, out: '', err: '' })
+    expect(JSON.parse((await holdfast([...args, '-q', '--json'])).out), 'which a program asked for').toBeTruthy()
+    const failed = await holdfast([...args, '-q', '--store', 'sqlite:/no/such/folder/leases.db'])
+    expect(failed.err).toMatch(/^holdfast: .*\n$/)
+  })
+
+  test('a warning of the library', async () => {
+    const { err } = await holdfast(['ls', '-q', '--store', 'redlock://127.0.0.1:1,127.0.0.1:2'])
+    expect(err).toMatch(/^holdfast: .*\n$/)
+    expect(err).not.toContain('even')
+  })
+})
+
 test.each([
   [
-    [],
+    ['--json'],
     'a command is missing: expected run, elect, ls, top, inspect, break, doctor, dashboard, migrate, ttl, fence, demo, prove; see holdfast --help',
   ],
-  [['--json'], 'a command is missing'],
   [['rnu', 'job'], 'there is no command rnu: did you mean run?; see holdfast --help'],
   [['start'], 'there is no command start; see holdfast --help'],
   [

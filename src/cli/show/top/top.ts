@@ -81,7 +81,7 @@ class Top {
     await this.#show()
     if (this.#breaking === undefined) return
     const message = `no answer came: ${this.#breaking} may have been broken; holdfast inspect shows it`
-    this.#output.warn('unreadable', message)
+    this.#output.failed('unreadable', message)
   }
 
   async #show(): Promise<void> {

@@ -1,62 +1,64 @@
 import { ENGINES } from '../lab/engines/index.ts'
 import { FAULTS } from '../lab/faults/fault.ts'
 import type { CommandHelp } from '../src/cli/help/command-help.ts'
-import { COMMANDS, optionsOf } from '../src/cli/help/help.ts'
+import { COMMON, DURATION } from '../src/cli/help/common.ts'
+import { COMMANDS, rowOf } from '../src/cli/help/help.ts'
+import { between } from './members.ts'
 import { table } from './proof/page.ts'
 
-const BLOCK = /(<!-- (\w+), ([\w ()-]+): begin -->\n).*?(<!-- \2, \3: end -->)/gs
+type Row = readonly [term: string, meaning: string]
 
-/** docs/reference/cli.md, with its tables as `--help` has them. A block is named after its command and part: `run, options`. */
-export function commandLinePage(text: string): string {
-  const missing = [...COMMANDS].filter(([name, { options }]) => {
-    return options.length > 0 && !text.includes(`<!-- ${name}, options: begin -->`)
-  })
-  if (missing.length > 0)
-    throw new Error(`docs/reference/cli.md has no table of the options of ${missing.map(([name]) => name)}`)
-  return text.replace(BLOCK, (_, begin: string, command: string, part: string, end: string) => {
-    return `${begin}\n${block(command, part)}\n\n${end}`
-  })
+/** docs/reference/cli.md, with each command as its `--help` describes it. */
+export function commandLinePage(page: string): string {
+  const commands = [...COMMANDS.values()].map(({ entry, summary }): Row => [`holdfast ${entry}`, summary])
+  const shown = new Set<unknown>()
+  const helps = Array.from(COMMANDS, ([name, help]) => sectionOf(name, help, shown))
+  const withCommands = between(page, 'commands', list(commands))
+  return between(withCommands, 'help', [commonOptions(), ...helps].join('\n\n'))
 }
 
-function block(name: string, part: string): string {
-  if (name === 'all') return commandTable()
-  const help = COMMANDS.get(name)
-  if (!help) throw new Error(`docs/reference/cli.md: there is no command ${name}`)
-  if (part === 'options') return optionTable(help)
-  if (part === 'exit codes') return termTable(['exit code', 'meaning'], help.exitCodes ?? [])
-  if (part === 'faults') return faultTable()
-  const section = help.sections?.find(({ title }) => title === part)
-  if (!section) throw new Error(`docs/reference/cli.md: the help of ${name} has no part ${part}`)
-  return termTable(['', ''], section.rows)
+/** docs/proof/fault-lab.md, with the faults of the lab and the engines that have them. */
+export function faultsPage(page: string): string {
+  const rows = Object.entries(FAULTS).map(([name, { group, what }]) => [`\`${name}\``, group, what, enginesWith(name)])
+  return between(page, 'faults', table(['fault', 'group', 'what happens', 'engines'], rows))
 }
 
-function commandTable(): string {
-  const rows = [...COMMANDS.values()].map(({ entry, summary }) => [code(`holdfast ${entry}`), summary])
-  return table(['command', 'what it does'], rows)
+function commonOptions(): string {
+  return `## Options of every command\n\n${list(COMMON.map(rowOf))}\n\n${DURATION}`
 }
 
-function optionTable(help: CommandHelp): string {
-  const rows = optionsOf(help).map(({ flags, text, values = '', default: fallback = '' }) => {
-    return [code(flags), cell(text), cell(values), cell(fallback)]
-  })
-  return table(['option', 'what it does', 'values', 'default'], rows)
+/** What an earlier command has in the same words is not repeated. */
+function sectionOf(name: string, help: CommandHelp, shown: Set<unknown>): string {
+  const isNew = (part: unknown): boolean => !shown.has(part) && Boolean(shown.add(part))
+  const options = help.options.filter(isNew)
+  const exitCodes = (help.exitCodes ?? []).filter(([code, meaning]) => isNew(`${code} ${meaning}`))
+  const sections = (help.sections ?? []).filter(section => isNew(section) && section.rows.length > 0)
+  const known = [
+    ...help.options.filter(option => !options.includes(option)).map(({ flags }) => flags.split(' ')[0] ?? ''),
+    ...(help.exitCodes ?? []).map(([code]) => code).filter(code => !exitCodes.some(([other]) => other === code)),
+  ]
+  return [
+    `## holdfast ${name}`,
+    `\`holdfast ${help.usage}\``,
+    ...help.text.map(plain),
+    ...(options.length > 0 ? [list(options.map(rowOf))] : []),
+    ...sections.map(({ title, rows, text = [] }) => [`${plain(title)}:`, list(rows), ...text.map(plain)].join('\n\n')),
+    ...(exitCodes.length > 0 ? [`Exit codes:\n\n${list(exitCodes)}`] : []),
+    ...(known.length > 0 ? [`As above: ${known.map(term => `\`${term}\``).join(', ')}.`] : []),
+  ].join('\n\n')
 }
 
-function termTable(head: readonly string[], rows: readonly (readonly [string, string])[]): string {
-  return table(
-    head,
-    rows.map(([term, meaning]) => [code(term), cell(meaning)]),
+/** Without the default of a switch. */
+function list(rows: readonly Row[]): string {
+  const lines = rows.map(
+    ([term, meaning]) => `- \`${term}\`: ${plain(meaning.replace(/ \(default: off\)|; default: off(?=\))/, ''))}`,
   )
+  return lines.join('\n')
 }
 
-function faultTable(): string {
-  const rows = Object.entries(FAULTS).map(([name, { group, what }]) => [
-    code(name),
-    group,
-    cell(what),
-    enginesWith(name),
-  ])
-  return table(['fault', 'group', 'what happens', 'engines'], rows)
+/** Text of a help as Markdown, with its options as code. */
+function plain(text: string): string {
+  return text.replaceAll('<', '&lt;').replaceAll(/(?<![\w`-]|install )--[a-z][\w-]*/g, '`$&`')
 }
 
 function enginesWith(fault: string): string {
@@ -68,12 +70,4 @@ function enginesWith(fault: string): string {
   ]
   if (no.length === 0) return 'all'
   return no.length <= 2 ? `all but ${no.join(', ')}` : yes.join(', ')
-}
-
-function code(text: string): string {
-  return `\`${cell(text)}\``
-}
-
-function cell(text: string): string {
-  return text.replaceAll('|', '\\|')
 }

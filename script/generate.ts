@@ -1,7 +1,7 @@
 // Writes generated files and parts of files: `npm run generate`. With --check it reports stale ones and writes nothing.
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { commandLinePage } from './command-line.ts'
+import { commandLinePage, faultsPage } from './command-line.ts'
 import { errorsPage } from './errors.ts'
 import { eventsPage } from './events.ts'
 import { withExamples } from './examples.ts'
@@ -20,6 +20,7 @@ const generated = new Map<string, (text: string) => string>([
   ['README.md', readmePage],
   ['docs/performance.md', performancePage],
   ['docs/reference/cli.md', commandLinePage],
+  ['docs/proof/fault-lab.md', faultsPage],
   ['docs/reference/options.md', optionsPage],
   ['docs/reference/errors.md', errorsPage],
   ['docs/reference/exports.md', exportsPage],

@@ -1,4 +1,4 @@
-/** What a person needs to know about one command. `--help` and the tables of docs/reference/cli.md are generated from it. */
+/** What a person needs to know about one command. `--help` and docs/reference/cli.md are generated from it. */
 export interface CommandHelp {
   /** What follows `holdfast`, such as `inspect NAME [options]`. */
   readonly usage: string

@@ -94,7 +94,8 @@ export function optionsOf({ options, isStoreless, hasOnlyHelp }: CommandHelp): O
   return [...options, ...COMMON.filter(({ flags }) => !own.has(flags))]
 }
 
-function rowOf({ flags, text, values, default: fallback }: Option): readonly [string, string] {
+/** An option as it is typed, and what it does with its values and its default. */
+export function rowOf({ flags, text, values, default: fallback }: Option): readonly [string, string] {
   const facts = [...(values ? [values] : []), ...(fallback ? [`default: ${fallback}`] : [])]
   return [flags, facts.length > 0 ? `${text} (${facts.join('; ')})` : text]
 }

@@ -82,7 +82,12 @@ export function optionsPage(page: string): string {
   const sections = LISTED.flatMap(([title, path, name]) => {
     const members = membersOf(path, name)
     if (members.length === 0) return []
-    const rows = members.map(({ name, type, text, default: fallback }) => [`\`${name}\``, type, text, fallback])
+    const rows = members.map(({ name, type, text, default: fallback }) => [
+      `\`${name}\``,
+      type,
+      text,
+      fallback === "''" ? 'empty' : fallback,
+    ])
     return [`## ${title}\n\n${table(['option', 'type', 'meaning', 'default'], rows)}`]
   })
   return between(page, 'options', sections.join('\n\n'))

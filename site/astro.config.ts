@@ -15,6 +15,9 @@ export default defineConfig({
       description: 'A distributed lock library for TypeScript',
       customCss: ['./src/site.css'],
       credits: false,
+      // Nothing is cut at any width: a long line goes on below itself.
+      expressiveCode: { defaultProps: { wrap: true, hangingIndent: 2, frame: 'none' } },
+      pagefind: { ranking: { metaWeights: { title: 5, asked: 5 } } },
       markdown: { processedDirs: ['../docs'] },
       social: REPOSITORY ? [{ icon: 'github', label: 'Repository', href: REPOSITORY }] : [],
       sidebar: sections().map(({ label, pages }) => ({

@@ -1,5 +1,6 @@
-import { ReflectionKind } from 'typedoc'
+import { Comment, ReflectionKind } from 'typedoc'
 import { ENTRIES } from '../script/entries.ts'
+import { ENGINES } from '../src/engines.ts'
 
 /** The entry points by the names that TypeDoc gives them, which are those of their sources. */
 const names = new Map(
@@ -9,15 +10,32 @@ const names = new Map(
   ]),
 )
 
-/** Modules are called as users import them. */
+const ABOUT = {
+  holdfast: 'Locks and leases: what most programs import.',
+  'holdfast/current-lease': 'The lease that surrounds the running code.',
+  'holdfast/store': 'For authors of stores and wrappers.',
+  ...Object.fromEntries(ENGINES.map(({ name }) => [`holdfast/${name}`, `The store over ${name}.`])),
+  'holdfast/prometheus': 'Metrics for prom-client.',
+  'holdfast/otel': 'Metrics and traces for OpenTelemetry.',
+  'holdfast/dashboard': 'The dashboard, to mount it in a server of yours.',
+  'holdfast/nestjs': 'The module for Nest.',
+  'holdfast/conformance': 'The tests that every store must pass.',
+  'holdfast/testing': 'Kits for the tests of your code.',
+}
+
+/** Modules are called as users import them, and say what they are for. */
 function rename({ converter }) {
   converter.on('resolveEnd', ({ project }) => {
-    for (const module of project.getReflectionsByKind(ReflectionKind.Module))
+    for (const module of project.getReflectionsByKind(ReflectionKind.Module)) {
       module.name = names.get(module.name) ?? module.name
+      const text = ABOUT[module.name] ?? `The fence for ${module.name.replace('holdfast/fencing/', '')}.`
+      module.comment ??= new Comment([{ kind: 'text', text }])
+    }
   })
 }
 
 export default {
+  name: 'API',
   plugin: ['typedoc-plugin-markdown', rename],
   entryPoints: Object.values(ENTRIES).map(path => `../${path}`),
   basePath: '..',
@@ -36,6 +54,7 @@ export default {
   useHTMLAnchors: true,
   anchorPrefix: 'api-',
   useCodeBlocks: true,
+  indexFormat: 'table',
   parametersFormat: 'table',
   interfacePropertiesFormat: 'table',
   typeDeclarationFormat: 'table',

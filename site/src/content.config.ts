@@ -4,9 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { docsSchema } from '@astrojs/starlight/schema'
 import type { Loader } from 'astro/loaders'
 import { PAGES, parts, REPOSITORY, ROOT, read } from './docs.ts'
-
-/** Pages of lists, of the project and of the API have every word, so they would hide the page that answers. */
-const UNSEARCHED = /^(site|docs\/decisions)\/|^docs\/README|^(ARCHITECTURE|CONTRIBUTING|CHANGELOG|CODE_OF_CONDUCT)\./
+import { asked, weightOf } from './search.ts'
 
 /** Reads the pages where they are. */
 const loader: Loader = {
@@ -15,8 +13,11 @@ const loader: Loader = {
     const load = async (path: string, id: string): Promise<void> => {
       const { title, body } = parts(read(path))
       const editUrl = REPOSITORY && !path.startsWith('site/') ? `${REPOSITORY}/edit/main/${path}` : false
-      const data = await parseData({ id, data: { title, editUrl, pagefind: !UNSEARCHED.test(path) } })
+      const data = await parseData({ id, data: { title, editUrl, pagefind: weightOf(id) > 0 } })
       const rendered = await renderMarkdown(body, { fileURL: pathToFileURL(join(ROOT, path)) })
+      // A wide table scrolls by itself, in a box.
+      const html = rendered.html.replaceAll('<table>', '<div class="scrolled"><table>').replaceAll('</table>', '</table></div>')
+      rendered.html = `${asked(id)}<div data-pagefind-weight="${weightOf(id)}">${html}</div>`
       const assetImports = rendered.metadata?.imagePaths ?? []
       store.set({ id, data, body, filePath: join('..', path), rendered, assetImports })
     }

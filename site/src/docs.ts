@@ -10,7 +10,7 @@ const API = 'site/.api/'
 export const PAGES: ReadonlyMap<string, string> = new Map(
   globSync(['*.md', '{docs,lab,drop-ins}/**/*.md', `${API}**/*.md`], {
     cwd: ROOT,
-    exclude: ['**/node_modules', `${API}README.md`],
+    exclude: ['**/node_modules'],
   })
     .sort()
     .map(path => [path, addressOf(path)]),
@@ -19,12 +19,10 @@ export const PAGES: ReadonlyMap<string, string> = new Map(
 function addressOf(path: string): string {
   if (path === 'README.md') return 'index'
   if (path === 'docs/README.md') return 'pages'
-  const address = path
+  return path
     .replace(API, 'api/')
     .replace(/^docs\//, '')
-    .replace(/\.md$/, '')
-  return address
-    .replace(/\/README$/, '')
+    .replace(/(\/README)?\.md$/, '')
     .replaceAll('_', '-')
     .toLowerCase()
 }

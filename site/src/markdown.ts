@@ -17,7 +17,7 @@ export const plugin: Plugin = {
   },
   code(node) {
     if (node.lang !== 'mermaid') return
-    return { raw: `<figure class="diagram">${diagram(node.value)}</figure>`, mdxExpressions: false }
+    return { raw: `<figure class="diagram scrolled">${diagram(node.value)}</figure>`, mdxExpressions: false }
   },
 }
 

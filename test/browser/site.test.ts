@@ -14,28 +14,28 @@ const TYPES: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': '
 /** A result is found at once only if it is among the first. */
 const FIRST = 3
 
-/** What people search for, and the pages that answer it. */
+/** What people type who know other libraries, and the pages that answer it. */
 const SEARCHES: readonly (readonly [words: string, ...pages: string[]])[] = [
-  ['loss', '/concepts/lease/', '/faq/', '/troubleshooting/'],
-  ['heartbeat', '/concepts/heartbeat-thread/', '/concepts/lease/', '/operations/ttl/'],
-  ['blocked event loop', '/concepts/heartbeat-thread/', '/troubleshooting/'],
-  ['semaphore', '/sharing/semaphore/'],
-  ['cron once', '/guides/cron/'],
+  ['limit concurrency', '/sharing/semaphore/'],
+  ['cache stampede', '/guides/cache/'],
+  ['redis down', '/faq/', '/troubleshooting/'],
+  ["unlock someone else's lock", '/faq/', '/troubleshooting/'],
+  ['lease lost', '/troubleshooting/', '/concepts/lease/'],
+  ['cron twice', '/guides/cron/'],
+  ['two pods', '/guides/leader-election/', '/guides/cron/'],
+  ['unable to achieve a quorum', '/coming-from/redlock/', '/troubleshooting/'],
+  ['auto extend', '/concepts/lease/', '/guides/long-job/'],
+  ['event loop blocked', '/concepts/heartbeat-thread/', '/troubleshooting/'],
+  ['which ttl', '/operations/ttl/', '/faq/'],
+  ['deadlock', '/sharing/several-names/'],
+  ['read write lock', '/sharing/readers-and-writers/'],
   ['fencing token', '/concepts/fencing/', '/fencing/'],
-  ['leaving redlock', '/coming-from/redlock/'],
-  ['other engines', '/stores/'],
-  ['object storage', '/fencing/objects-and-files/'],
-  ['several names', '/sharing/several-names/'],
-  ['readers and writers', '/sharing/readers-and-writers/'],
-  ['order of waiters', '/concepts/lease/', '/stores/', '/faq/', '/reference/guarantees/'],
-  ['leader on Kubernetes', '/guides/leader-election/'],
-  ['hand-over on SIGTERM', '/guides/long-job/', '/guides/leader-election/'],
-  ['managed Redis', '/operations/managed-redis/'],
-  ['metrics', '/operations/metrics/'],
-  ['who holds what', '/operations/dashboard/', '/operations/top/', '/reference/cli/', '/faq/'],
-  ['force release', '/troubleshooting/', '/faq/', '/reference/cli/'],
-  ['nested acquire', '/faq/', '/troubleshooting/', '/concepts/lease/', '/not-here/'],
-  ['idempotency', '/guides/once-per-request/'],
+  ['is redlock safe', '/concepts/redlock/', '/faq/'],
+  ['graceful shutdown SIGTERM', '/guides/long-job/', '/guides/leader-election/'],
+  ['idempotency key', '/guides/once-per-request/'],
+  ['reentrant', '/faq/', '/not-here/'],
+  ['elasticache', '/operations/managed-redis/'],
+  ['mock in unit tests', '/guides/testing/'],
 ]
 
 const server = createServer((request, response) => {

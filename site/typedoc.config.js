@@ -14,7 +14,7 @@ const ABOUT = {
   holdfast: 'Locks and leases: what most programs import.',
   'holdfast/current-lease': 'The lease that surrounds the running code.',
   'holdfast/store': 'For authors of stores and wrappers.',
-  ...Object.fromEntries(ENGINES.map(({ name }) => [`holdfast/${name}`, `The store over ${name}.`])),
+  ...Object.fromEntries(ENGINES.map(({ name }) => [`holdfast/${name}`, `The store \`${name}\`.`])),
   'holdfast/prometheus': 'Metrics for prom-client.',
   'holdfast/otel': 'Metrics and traces for OpenTelemetry.',
   'holdfast/dashboard': 'The dashboard, to mount it in a server of yours.',
@@ -28,7 +28,7 @@ function rename({ converter }) {
   converter.on('resolveEnd', ({ project }) => {
     for (const module of project.getReflectionsByKind(ReflectionKind.Module)) {
       module.name = names.get(module.name) ?? module.name
-      const text = ABOUT[module.name] ?? `The fence for ${module.name.replace('holdfast/fencing/', '')}.`
+      const text = ABOUT[module.name] ?? `The fence \`${module.name.replace('holdfast/fencing/', '')}\`.`
       module.comment ??= new Comment([{ kind: 'text', text }])
     }
   })

@@ -16,7 +16,9 @@ const loader: Loader = {
       const data = await parseData({ id, data: { title, editUrl, pagefind: weightOf(id) > 0 } })
       const rendered = await renderMarkdown(body, { fileURL: pathToFileURL(join(ROOT, path)) })
       // A wide table scrolls by itself, in a box.
-      const html = rendered.html.replaceAll('<table>', '<div class="scrolled"><table>').replaceAll('</table>', '</table></div>')
+      const html = rendered.html
+        .replaceAll('<table>', '<div class="scrolled"><table>')
+        .replaceAll('</table>', '</table></div>')
       rendered.html = `${asked(id)}<div data-pagefind-weight="${weightOf(id)}">${html}</div>`
       const assetImports = rendered.metadata?.imagePaths ?? []
       store.set({ id, data, body, filePath: join('..', path), rendered, assetImports })

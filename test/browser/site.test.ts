@@ -112,7 +112,44 @@ test.each(SEARCHES)('two clicks from a search: %s', async (words, ...answers) =>
   expect(answers).toContain(new URL(page.url()).pathname)
 })
 
-const KEY_PAGES = ['/', '/start/', '/stores/', '/concepts/lease/', '/reference/options/', '/operations/dashboard/']
+const KEY_PAGES = [
+  '/',
+  '/start/',
+  '/faq/',
+  '/guides/cron/',
+  '/stores/redis/',
+  '/concepts/lease/',
+  '/reference/options/',
+  '/operations/dashboard/',
+  '/api/',
+]
+
+test.each([390, 800, 1280])('no code, table or diagram is cut at %i px', async width => {
+  const page = await openPage(`${origin}/`, { viewport: { width, height: 844 } })
+  for (const path of KEY_PAGES) {
+    await page.goto(`${origin}${path}`)
+    const blocks = page.locator('.sl-markdown-content').locator('pre, table, .diagram svg')
+    const cut = await blocks.evaluateAll(
+      (blocks, pageWidth) =>
+        blocks
+          .filter(block => {
+            const isWide = block.scrollWidth > block.clientWidth + 1 || block.getBoundingClientRect().right > pageWidth
+            return isWide && !block.closest('.scrolled')
+          })
+          .map(block => block.textContent?.slice(0, 50)),
+      width,
+    )
+    expect(cut, path).toEqual([])
+  }
+})
+
+test('text and code are 800 px wide on a small laptop, and the home page begins with how to install it', async () => {
+  const page = await openPage(`${origin}/`, { viewport: { width: 1280, height: 844 } })
+  const first = page.locator('.sl-markdown-content pre').first()
+  expect(await first.textContent()).toContain('npm i holdfast')
+  for (const part of [page.locator('.sl-markdown-content p').first(), first])
+    expect((await part.boundingBox())?.width).toBeGreaterThanOrEqual(798)
+})
 
 test.each(['light', 'dark'] as const)('on a telephone nothing scrolls sideways: %s', async colorScheme => {
   const page = await openPage(`${origin}/`, { viewport: { width: 390, height: 844 }, colorScheme })

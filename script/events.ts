@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { between, membersIn, plain } from './members.ts'
-import { table } from './proof/page.ts'
 
 const SOURCE = 'src/contract/lease-events.ts'
 
@@ -10,8 +9,10 @@ export function eventsPage(page: string): string {
   const source = readFileSync(join(import.meta.dirname, '..', SOURCE), 'utf8')
   const events = source.matchAll(/^ {2}\/\*\*((?:(?!\*\/).)*)\*\/\n {2}(\w+): \{\n(.*?)^ {2}\}/gms)
   const sections = Array.from(events, ([, comment = '', name = '', body = '']) => {
-    const rows = membersIn(body, 4, `${SOURCE}: ${name}`).map(({ name, type, text }) => [`\`${name}\``, type, text])
-    return `## \`${name}\`\n\n${plain(comment)}\n\n${table(['field', 'type', 'meaning'], rows)}`
+    const fields = membersIn(body, 4, `${SOURCE}: ${name}`).map(
+      ({ name, type, text }) => `- \`${name}\` (${type}): ${text}`,
+    )
+    return `## \`${name}\`\n\n${plain(comment)}\n\n${fields.join('\n')}`
   })
   return between(page, 'events', sections.join('\n\n'))
 }

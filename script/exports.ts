@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { sourceOf } from './entries.ts'
 import { between, plain } from './members.ts'
-import { table } from './proof/page.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
@@ -15,13 +14,10 @@ function tableOf(entry: string): string {
   const rows = namesOf(join(ROOT, sourceOf(entry) ?? '')).map(({ name, isType, path }) => {
     const comment = commentOf(name, readFileSync(path, 'utf8'))
     if (!comment) throw new Error(`${name} of ${entry} has no doc comment in ${path}`)
-    return { isType, row: [`\`${name}\``, isType ? 'type' : 'value', comment] }
+    return { isType, line: `- \`${name}\`: ${comment}` }
   })
-  const sorted = rows.toSorted((a, b) => Number(a.isType) - Number(b.isType))
-  return table(
-    ['name', 'kind', 'what it is'],
-    sorted.map(({ row }) => row),
-  )
+  const linesOf = (wanted: boolean): string[] => rows.filter(({ isType }) => isType === wanted).map(({ line }) => line)
+  return ['Values:', linesOf(false).join('\n'), 'Types:', linesOf(true).join('\n')].join('\n\n')
 }
 
 /** The names that a file exports again, with their sources, in the order of the alphabet. */
@@ -51,6 +47,5 @@ function commentOf(name: string, source: string): string | undefined {
       .replace(/ ?@(default|throws|param).*/, '')
       .split(/(?<=[.:]) (?=[A-Z`-])|:$/)[0]
       ?.replace(/:$/, '.')
-      .replaceAll('|', '\\|')
   )
 }

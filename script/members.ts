@@ -1,4 +1,4 @@
-/** A member of an interface, with its doc comment as text for a table. */
+/** A member of an interface, with its doc comment as text. */
 export interface Member {
   readonly name: string
   readonly type: string
@@ -14,7 +14,7 @@ export function membersIn(body: string, indent: number, where: string): Member[]
     if (comment === undefined) throw new Error(`${where}.${name} has no doc comment`)
     const [text = '', fallback] = plain(comment).split(/ ?@default /)
     const none = optional ? 'none' : 'required'
-    return { name, type: typeOf(type, optional !== ''), text: cell(text), default: cell(fallback ?? none) }
+    return { name, type: typeOf(type, optional !== ''), text, default: fallback ?? none }
   })
 }
 
@@ -36,9 +36,5 @@ export function between(page: string, name: string, text: string): string {
 
 function typeOf(type: string, isOptional: boolean): string {
   const known = (isOptional ? type.replace(/ \| undefined$/, '') : type).replace(/ \{$/, '')
-  return `\`${cell(known)}\``
-}
-
-function cell(text: string): string {
-  return text.replaceAll('|', '\\|')
+  return `\`${known}\``
 }

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { between, type Member, membersIn } from './members.ts'
-import { table } from './proof/page.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
@@ -74,7 +73,7 @@ function exported(): string[] {
   return Array.from(api.matchAll(/^ {2}(?:interface|type) (\w+Options)\b/gm), ([, name = '']) => name)
 }
 
-/** docs/reference/options.md, with a table for each interface of options, from its doc comments. */
+/** docs/reference/options.md, with a list for each interface of options, from its doc comments. */
 export function optionsPage(page: string): string {
   const known = new Set([...ELSEWHERE, ...LISTED.map(([, , name]) => name)])
   const missing = exported().filter(name => !known.has(name))
@@ -82,15 +81,14 @@ export function optionsPage(page: string): string {
   const sections = LISTED.flatMap(([title, path, name]) => {
     const members = membersOf(path, name)
     if (members.length === 0) return []
-    const rows = members.map(({ name, type, text, default: fallback }) => [
-      `\`${name}\``,
-      type,
-      text,
-      fallback === "''" ? 'empty' : fallback,
-    ])
-    return [`## ${title}\n\n${table(['option', 'type', 'meaning', 'default'], rows)}`]
+    return [`## ${title}\n\n${members.map(line).join('\n')}`]
   })
   return between(page, 'options', sections.join('\n\n'))
+}
+
+function line({ name, type, text, default: fallback }: Member): string {
+  const facts = fallback === 'required' ? fallback : `default: ${fallback === "''" ? 'empty' : fallback}`
+  return `- \`${name}\` (${type}, ${facts})${text ? `: ${text}` : ''}`
 }
 
 /** Throws if a member has no doc comment. */

@@ -22,9 +22,8 @@ export interface LeaseTelemetryOptions {
   /** Receives the spans. @default the global provider */
   readonly tracerProvider?: { getTracer(name: string): unknown } | undefined
   /**
-   * Your own attributes for the metrics of a lease, such as `({ name }) => ({ kind: name.split(':')[0] })`. Keep the number
-   * of distinct values small. If the function throws or returns an invalid attribute, it warns once (`HOLDFAST_LABELS`)
-   * and counts the lease without attributes. @default none: the name of a lease is an attribute of spans only
+   * Your own attributes for the metrics of a lease, as the labels of `leaseMetrics`. @default none: the name of a lease is
+   * an attribute of spans only
    */
   readonly labels?: LabelMapper | undefined
 }

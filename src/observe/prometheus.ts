@@ -17,9 +17,9 @@ export interface LeaseMetricsOptions {
   /** Shows the metrics together with your own, such as prom-client's `register`. @default none, only `text()` */
   readonly registry?: PrometheusRegistry | undefined
   /**
-   * Your own labels for the metrics of a lease, such as `({ name }) => ({ kind: name.split(':')[0] })`. Keep the number of
-   * distinct values small. If the function throws or returns an invalid label, it warns once (`HOLDFAST_LABELS`) and
-   * counts the lease without labels. @default none: the name of a lease is not a label
+   * Your own labels, such as `({ name }) => ({ kind: name.split(':')[0] })`, with few distinct values. If it throws or
+   * returns an invalid label, the lease is counted without labels, with the warning `HOLDFAST_LABELS`. @default none: the
+   * name of a lease is not a label
    */
   readonly labels?: LabelMapper | undefined
 }

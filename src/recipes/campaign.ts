@@ -14,7 +14,7 @@ import { type SafeError, Streak, safeError } from './streak.ts'
 /** How a name is led. The leader has `note` until it proclaims another one. Everybody sees it. */
 export interface CampaignOptions extends LeaseOptions {
   /**
-   * Milliseconds until the candidate tries again after the store failed, or after the work of an election returned. It
+   * Milliseconds until the candidate tries again after a failure of the store, or after the work of an election. It
    * doubles with each failure in a row, and is then random between half of it and all of it. @default 1,000
    */
   readonly pause?: number | undefined

@@ -5,9 +5,8 @@ import { judge } from '../rule.ts'
 
 export interface MemoryMarksOptions {
   /**
-   * The number of marks: one for each resource, and one for each slot that permits showed. Without the option `resource` of
-   * the fence, clients choose the names, so the number needs a limit. No mark is evicted: further ones are refused.
-   * @default 100,000
+   * The most marks: one for each resource, and one for each slot that permits showed. Clients may choose the names of
+   * resources, so the number needs a limit. No mark is evicted: further ones are refused. @default 100,000
    */
   readonly maxMarks?: number | undefined
 }

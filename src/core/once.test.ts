@@ -46,6 +46,16 @@ test('after within the work runs again', async () => {
   expect(work).toHaveBeenCalledTimes(2)
 })
 
+test('a marker ends by the within of the run that wrote it, whatever a later call asks', async () => {
+  const { locks, other, clock } = stage()
+  const work = async (): Promise<string> => 'done'
+  await locks.once('a', { within }, work)
+  await clock.advance(within - 1)
+  expect(await other.once('a', { within: 1_000 }, work)).toMatchObject({ why: 'ran', holder: { remaining: 1 } })
+  await clock.advance(1)
+  expect(await other.once('a', { within: 2 * within }, work)).toMatchObject({ ran: true })
+})
+
 test('a run that took longer than within leaves no marker', async () => {
   const { locks, other, clock } = stage()
   const run = follow(locks.once('a', { within: 1_000 }, taking(clock, 1_000)))

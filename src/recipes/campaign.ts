@@ -14,8 +14,8 @@ import { type SafeError, Streak, safeError } from './streak.ts'
 /** How a name is led. The leader has `note` until it proclaims another one. Everybody sees it. */
 export interface CampaignOptions extends LeaseOptions {
   /**
-   * Milliseconds until the candidate tries again after a failure of the store, or after the work of an election. It
-   * doubles with each failure in a row, and is then random between half of it and all of it. @default 1,000
+   * Milliseconds until the candidate tries again after a failure of the store, or after the work returned. It doubles
+   * with each failure in a row, and is then random between half of it and all of it. @default 1,000
    */
   readonly pause?: number | undefined
   /** Milliseconds up to which `pause` doubles. A longer term or wait resets it. @default 30,000, or `pause` if longer */
@@ -135,11 +135,6 @@ export class Campaign {
     return !this.#stop.aborted
   }
 
-  /** Delays the next term: another candidate may lead, or the work seems to be done. */
-  delayNext(): void {
-    this.#delay = Math.max(this.#delay, this.#pause)
-  }
-
   async #lead(signal: AbortSignal, body: (lease: Lease) => unknown): Promise<EndedTerm> {
     let lease = undefined as Lease | undefined
     let outcome: TermOutcome = 'stopped'
@@ -148,9 +143,8 @@ export class Campaign {
       this.#onAnswer()
       if (!lease.signal.aborted) await body(lease)
       if (lease.signal.aborted) return
-      if (lease.remaining === 0)
-        this.delayNext() // the body released the lease, so it resigned
-      else outcome = 'returned'
+      if (lease.remaining > 0) outcome = 'returned' // else it released the lease, so it resigned
+      this.#delayNext()
     }
     try {
       const options = { ...this.#options, ...UNLIMITED, signal }
@@ -220,7 +214,12 @@ export class Campaign {
     ending.abort(
       new LeaseError('CLOSED', `the leader of ${JSON.stringify(this.#name)} resigned`, { leaseName: this.#name }),
     )
-    this.delayNext()
+    this.#delayNext()
+  }
+
+  /** Delays the next term: another candidate may lead, or the work seems to be done. */
+  #delayNext(): void {
+    this.#delay = Math.max(this.#delay, this.#pause)
   }
 }
 

@@ -128,10 +128,7 @@ export class StoreElection implements Election {
     this.#isRunning = true
     try {
       for (let isNext = true; isNext; ) {
-        const term = campaign.term(async (lease, resign) => {
-          await this.#lead(lease, resign, work)
-          if (!lease.signal.aborted) campaign.delayNext()
-        })
+        const term = campaign.term((lease, resign) => this.#lead(lease, resign, work))
         this.#nextRelease = term.catch(() => {})
         isNext = await term
       }

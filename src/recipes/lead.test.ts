@@ -32,7 +32,7 @@ test('leads while the body runs, and releases the name when it is left', async (
   }
 })
 
-test('a body that ends by itself is followed by another term, after the waiters', async () => {
+test('a body that ends by itself is followed by another term, after the waiters and the pause', async () => {
   const { locks, other, clock } = stage()
   const order: string[] = []
   const stop = new AbortController()
@@ -49,11 +49,28 @@ test('a body that ends by itself is followed by another term, after the waiters'
   })
   await clock.advance(100)
   await rival
+  expect(order).toEqual(['mine', 'other'])
+  await clock.advance(1_000)
   expect(order).toEqual(['mine', 'other', 'mine'])
   stop.abort()
   await clock.advance(100)
   await loop
   expect(clock.pending).toBe(0)
+})
+
+test('a body that returns at once does not acquire and release the name without a pause', async () => {
+  const { locks, clock, store } = stage()
+  let terms = 0
+  const loop = follow(
+    (async () => {
+      for await (const _ of locks.lead('a', { pause: 500 })) if (++terms === 100) return
+    })(),
+  )
+  await clock.advance(2_000)
+  expect([terms, loop.settled]).toEqual([5, false])
+  expect(store.count('acquire')).toBe(5)
+  await locks.close()
+  expect(loop.settled).toBe(true)
 })
 
 test('when the lease is lost the signal aborts, and the next term begins only after the body has ended', async () => {

@@ -10,7 +10,8 @@ export interface Leadership {
    *     for await (const term of locks.lead('scheduler', { signal })) await schedule(term.signal)
    *
    * - The `signal` of the lease aborts when the term is lost.
-   * - When the body ends, the name is released; then it is acquired again, for the next term. `break` leaves the loop.
+   * - When the body ends, the name is released. After a loss the next term begins at once, else after `pause`. `break` leaves
+   *   the loop.
    * - `release()` in the body resigns: it releases the name at once, and the next term begins after `pause`.
    * - The loop ends without an error when `signal` aborts or the locks are closed.
    * - A store that fails is retried, with the event `leadership_delayed`.

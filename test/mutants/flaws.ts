@@ -57,6 +57,7 @@ export type Flaw =
   | 'busy answer late'
   | 'kept waiter is not woken'
   | 'kept waiter is forgotten after a grant'
+  | 'lost position is not noticed'
   | 'slot given twice'
   | 'highest slot first'
   | 'one slot for all units'
@@ -179,5 +180,6 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'no wake after a withdrawal': ['R9: the withdrawal of a first waiter', /is woken/],
   'wake only of a free name': ['R9: a waiter for two slots is woken', /is woken/],
   'kept waiter is forgotten after a grant': ['R15: a waiter whose grant was not accepted', /the waiter is woken/],
+  'lost position is not noticed': ['R15: a waiter whose position was deleted', /it asks/],
   'inspect ends after a page': ['R11: shows each of 1,200 names once', /deep-equal/],
 }

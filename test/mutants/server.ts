@@ -55,7 +55,7 @@ export class Server {
     this.#put(text, name, id)
     if (answer.held) return this.#granted(answer, ttl)
     const isForgotten = this.#is('kept waiter is forgotten after a grant') && this.#broken.has(id)
-    const listens = this.#is('kept waiter is not woken') || isForgotten
+    const listens = this.#is('kept waiter is not woken') || this.#is('lost position is not noticed') || isForgotten
     const kept = listens || this.#is('keeps no position')
     const [holder] = name.state.holders
     return { ...answer, listens, kept, holder: holder && recordOf(text, holder, now) }

@@ -179,13 +179,6 @@ export class Group implements Listener {
     }
   }
 
-  /** Keeps the session alive, and with it the positions of its waiters. A transaction also proves it to the holders. */
-  async keep(): Promise<boolean> {
-    const connection = await this.connection(0)
-    await this.send(connection, multi([checkStep(this.#settings.paths.root)]))
-    return true
-  }
-
   /** Has the claim a position, and was it not woken since it asked? */
   isWaiting(id: string): boolean {
     return this.places.get(id)?.node?.kind === 'w' && !this.#watches.isTold(id)

@@ -1,15 +1,23 @@
 import type { Claim } from '../../contract/store.ts'
-import type { Clock } from '../../contract/time.ts'
 import { positionLifetime } from '../shared/rules/name.ts'
 import type { Group } from './group.ts'
 import type { Groups } from './groups.ts'
+import type { Settings } from './place.ts'
+import { checkStep, code, multi, readAll } from './protocol.ts'
 
 /**
- * Keeps the positions of the waiters that are watched, all those of a session by one request. A claim is kept for as long as
- * it is watched, whatever it is granted meanwhile: one that has no position is woken when that is found out.
+ * More in one request gain little: 500 take the server 0.7 ms. It must stay below the server's limit of 1 MB, of which a
+ * path takes at most 900 bytes.
+ */
+const MOST_READ = 500
+
+/**
+ * Keeps the positions of the waiters that are watched, all those of a session by one request, and finds those that others
+ * have deleted. A claim is kept for as long as it is watched, whatever it is granted meanwhile: one that has no position is
+ * woken when that is found out, within a third of the time for which positions last.
  */
 export class Keeper {
-  readonly #clock: Clock
+  readonly #settings: Settings
   readonly #groups: Groups
   readonly #wake: (id: string) => void
   /** By id. */
@@ -18,8 +26,8 @@ export class Keeper {
   #due = Number.POSITIVE_INFINITY
   #cancel = (): void => {}
 
-  constructor(clock: Clock, groups: Groups, wake: (id: string) => void) {
-    this.#clock = clock
+  constructor(settings: Settings, groups: Groups, wake: (id: string) => void) {
+    this.#settings = settings
     this.#groups = groups
     this.#wake = wake
   }
@@ -39,11 +47,12 @@ export class Keeper {
   }
 
   #keepWithin(delay: number): void {
-    const due = this.#clock.now() + delay
+    const { clock } = this.#settings
+    const due = clock.now() + delay
     if (due >= this.#due) return
     this.#cancel()
     this.#due = due
-    this.#cancel = this.#clock.after(delay, () => this.#keepAll(), true)
+    this.#cancel = clock.after(delay, () => this.#keepAll(), true)
   }
 
   #keepAll(): void {
@@ -64,7 +73,28 @@ export class Keeper {
   /** Wakes those that have no position, and those that were woken and have not asked. */
   async #keep(group: Group | undefined, claims: readonly Claim[]): Promise<void> {
     for (const claim of claims) group?.places.keep(claim)
-    const isKept = await group?.keep().catch(() => false)
-    for (const { id } of claims) if (!isKept || !group?.isWaiting(id)) this.#wake(id)
+    const lost = await (group && this.#lostIn(group, claims))?.catch(() => undefined)
+    for (const { id } of claims) if (!lost || lost.has(id) || !group?.isWaiting(id)) this.#wake(id)
+  }
+
+  /** Keeps the session, and with it the positions of its waiters. Returns those whose nodes others have deleted. */
+  async #lostIn(group: Group, claims: readonly Claim[]): Promise<ReadonlySet<string>> {
+    const { paths } = this.#settings
+    const connection = await group.connection(0)
+    // A transaction proves the session also to the holders. The reads after it are no older.
+    await group.send(connection, multi([checkStep(paths.root)]))
+    const lost = new Set<string>()
+    const nodes = claims.flatMap(({ name, id }) => {
+      const node = group.places.get(id)?.node
+      return node ? [{ id, node, path: paths.node(name, node.name) }] : []
+    })
+    // One after the other, so that each blocks the server for a short time only.
+    while (nodes.length > 0) {
+      const some = nodes.splice(0, MOST_READ)
+      const found = await group.send(connection, readAll(some.map(({ path }) => path)))
+      for (const [index, { id, node }] of some.entries())
+        if (found[index]?.error === code.noNode && group.places.get(id)?.node === node) lost.add(id)
+    }
+    return lost
   }
 }

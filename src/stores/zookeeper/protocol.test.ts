@@ -19,6 +19,7 @@ const readers: Record<string, (from: Reader) => unknown> = {
   getAcl: protocol.getAcl('/a').read,
   getChildren: protocol.getChildren('/a').read,
   multi: protocol.multi(steps).read,
+  readAll: protocol.readAll(['/a', '/b']).read,
 }
 
 const stat = (to: Writer): Writer =>

@@ -7,11 +7,13 @@ const op = {
   getData: 4,
   setData: 5,
   getAcl: 6,
+  getChildren: 8,
   sync: 9,
   check: 13,
   multi: 14,
   create2: 15,
   createContainer: 19,
+  multiRead: 22,
   auth: 100,
   close: -11,
 } as const
@@ -224,9 +226,16 @@ export function multi(steps: readonly Step[]): Request<Done[]> {
   }
 }
 
+/** Reads several nodes, without what they contain. One that does not exist fails only its own step. */
+export function readAll(paths: readonly string[]): Request<Done[]> {
+  const steps = paths.map(path => ({ op: op.getChildren, write: (to: Writer) => void to.string(path).bool(false) }))
+  return { ...multi(steps), op: op.multiRead, writes: false }
+}
+
 function readDone(from: Reader, type: number, error: number): Done {
   if (type === failed) return { error: from.int() }
   if (type === created || type === op.create2) from.string()
+  if (type === op.getChildren) from.strings()
   if (type === op.create2 || type === op.setData) return { error, stat: readStat(from) }
   return { error }
 }

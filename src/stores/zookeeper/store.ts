@@ -53,7 +53,7 @@ export class ZooKeeperStore implements Store {
       lose: id => this.#lose(id),
       hold: name => this.#gracePeriods.hold(name),
     })
-    this.#keeper = new Keeper(settings.clock, this.#groups, wake)
+    this.#keeper = new Keeper(settings, this.#groups, wake)
     this.#acquisition = new Acquisition(settings, this.#groups, this.#gracePeriods)
   }
 

@@ -43,7 +43,7 @@ const config: ViteUserConfig = defineConfig({
     // test/stalls decides what is repeated.
     globalSetup: './test/stalls/global-setup.ts',
     setupFiles: './test/stalls/setup.ts',
-    retry: { count: 2, condition: /^$/ },
+    retry: 2,
     // Only what hangs may end by a limit; a busy machine may not.
     testTimeout: 60_000,
     hookTimeout: 120_000,

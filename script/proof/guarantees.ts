@@ -39,11 +39,7 @@ export async function pages(): Promise<[path: string, change: (text: string) => 
   return [
     ['docs/proof/README.md', () => page(all)],
     ['docs/stores/README.md', text => withBlock(text, [openings()])],
-    [
-      'docs/reference/guarantees.md',
-      text =>
-        withBlock(text, [overview(stores), shown(Object.keys(LAB), '../proof/README.md'), ...stores.map(promises)]),
-    ],
+    ['docs/reference/guarantees.md', text => withBlock(text, [overview(stores)])],
     ...stores.map((store): [string, (text: string) => string] => [
       `docs/stores/${store.page}.md`,
       text => withBlock(text, section(store)),
@@ -67,16 +63,17 @@ function overview(stores: readonly Promised[]): string {
       ...['store', 'shared by', 'order', 'waiting', 'sharing of a name'],
       ...['shortest ttl', 'takeover, ttl of 10 s', 'clock that ends a lease'],
     ],
-    stores.map(({ name, guarantees: { scope, order, waiting, sharing, minTtl, takeover, clock } }) => [
-      ...[name, scope, order, waiting, sharing === 'slots' ? 'permits, readers, writers' : 'permits, unordered'],
+    stores.map(({ page, name, guarantees: { scope, order, waiting, sharing, minTtl, takeover, clock } }) => [
+      ...[
+        `[${name}](../stores/${page}.md#what-it-promises)`,
+        scope,
+        order,
+        waiting,
+        sharing === 'slots' ? 'permits, readers, writers' : 'permits, unordered',
+      ],
       ...[`${number(minTtl)} ms`, `${number(takeoverTime(10_000, takeover))} ms`, clock],
     ]),
   )
-}
-
-function promises({ name, guarantees: { exclusion, token, durability } }: Promised): string {
-  const lines = [`**Exclusion**: ${exclusion}.`, `**Token**: ${token}.`, `**Durability**: ${durability}.`]
-  return [`## ${name}\n`, ...lines.map(line => `- ${line}`)].join('\n')
 }
 
 /** How to open each engine. */
@@ -98,24 +95,19 @@ function section({ page, guarantees }: Promised): string[] {
   const engines = Object.keys(LAB).filter(
     engine => isOf(engine) && (engine === ADVISORY.page) === (page === ADVISORY.page),
   )
+  const { exclusion, token, durability, limits } = guarantees
   return [
+    [`- **Exclusion**: ${exclusion}.`, `- **Token**: ${token}.`, `- **Durability**: ${durability}.`].join('\n'),
     'Not promised:',
-    guarantees.limits.map(limit => `- ${limit}`).join('\n'),
-    ...(engines.length > 0 ? [shown(engines, '../proof/README.md')] : []),
+    limits.map(limit => `- ${limit}`).join('\n'),
+    ...(engines.length > 0 ? [engines.map(shown).join('\n\n')] : []),
   ]
 }
 
-/** The results of these engines in the lab. */
-function shown(engines: readonly string[], link: string): string {
-  return table(
-    [`shown by [the fault lab](${link})`, 'minutes', 'grants', 'writes refused', 'violations', 'date'],
-    engines.map(engine => [engine, ...summary(all.filter(proof => proof.engine === engine))]),
-  )
-}
-
-function summary(runs: readonly Proof[]): string[] {
-  const [first] = runs
-  if (!first) return ['not shown yet']
+/** The results of an engine in the lab. */
+function shown(engine: string): string {
+  const runs = all.filter(proof => proof.engine === engine)
+  if (runs.length === 0) return `[The fault lab](../proof/README.md) has not shown ${engine} yet.`
   const sum = (of: (proof: Proof) => number): number => runs.reduce((total, proof) => total + of(proof), 0)
   const rows = runs.flatMap(proof => proof.rows)
   const broken = rows.reduce((total, row) => total + row.broken, 0)
@@ -124,11 +116,9 @@ function summary(runs: readonly Proof[]): string[] {
     broken > 0 ? `**${number(broken)}**` : '0',
     ...(open.length > 0 ? [`too little seen of ${[...new Set(open)].join(', ')}`] : []),
   ]
-  return [
-    minutes(sum(proof => proof.duration)),
-    number(sum(proof => proof.counts.grants)),
-    number(sum(proof => proof.counts.rejected)),
-    violations.join('; '),
-    runs.map(proof => proof.date.slice(0, 10)).sort()[0] ?? '',
-  ]
+  const [grants, rejected] = [sum(proof => proof.counts.grants), sum(proof => proof.counts.rejected)].map(number)
+  const time = minutes(sum(proof => proof.duration))
+  const since = runs.map(proof => proof.date.slice(0, 10)).sort()[0]
+  const seen = `${grants} grants, ${rejected} writes refused, violations: ${violations.join('; ')}`
+  return `[The fault lab](../proof/README.md) of ${engine}: ${time} minutes since ${since}, ${seen}.`
 }

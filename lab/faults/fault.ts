@@ -2,7 +2,7 @@ import type { Details } from '../judge/history.ts'
 import type { Random } from './random.ts'
 
 /** What a fault affects and excuses. */
-type Effects = Omit<Details['fault'], 'what' | 'target' | 'until'>
+export type Effects = Omit<Details['fault'], 'what' | 'target' | 'until'>
 
 /** One injection of a fault. */
 export interface Turn {

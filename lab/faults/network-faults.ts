@@ -1,6 +1,6 @@
 import type { Endpoint } from '../servers/port.ts'
 import { startProxy, type TcpProxy } from '../servers/proxy.ts'
-import type { Choose, Fault, Turn } from './fault.ts'
+import type { Choose, Effects, Fault, Turn } from './fault.ts'
 import { between, pick } from './random.ts'
 import { CALM, oneAtATime } from './server-faults.ts'
 
@@ -58,8 +58,10 @@ export class Network implements AsyncDisposable {
 
   get faults(): Readonly<Record<string, Fault>> {
     if (this.#options.endpoints.length === 0) return {}
-    const lasting = (begin: (proxy: TcpProxy, turn: Turn) => void): Fault => {
-      return turn => this.#strike(turn, proxies => last(proxies, turn, proxy => begin(proxy, turn)))
+    // A fault that only delays ends no connection.
+    const ends: Effects = this.#options.endsWithConnection ? { forgets: true } : {}
+    const lasting = (begin: (proxy: TcpProxy, turn: Turn) => void, effects: Effects = ends): Fault => {
+      return turn => this.#strike(turn, proxies => last(proxies, turn, proxy => begin(proxy, turn)), effects)
     }
     return {
       cut: lasting(proxy => {
@@ -71,10 +73,10 @@ export class Network implements AsyncDisposable {
       delay: lasting((proxy, { random, length }) => {
         proxy.up.delay(between(random, 0, 0.1 * length))
         proxy.down.delay(between(random, 0, 0.1 * length))
-      }),
+      }, {}),
       late: lasting(proxy => proxy.up.hold()),
       far: this.#alone(turn => this.#strike(turn, proxies => this.#far(proxies, turn), { steady: true })),
-      reset: turn => this.#strike(turn, proxies => reset(proxies, turn)),
+      reset: turn => this.#strike(turn, proxies => reset(proxies, turn), ends),
     }
   }
 
@@ -93,11 +95,7 @@ export class Network implements AsyncDisposable {
   }
 
   /** Strikes all connections of one client, or those to one of several servers unless the fault is steady. */
-  async #strike(
-    turn: Turn,
-    act: (proxies: readonly TcpProxy[]) => Promise<void>,
-    effects: { readonly steady?: boolean } = {},
-  ): Promise<void> {
+  async #strike(turn: Turn, act: (proxies: readonly TcpProxy[]) => Promise<void>, effects: Effects): Promise<void> {
     const { random } = turn
     const idle = this.#routes.filter(routes => !this.#busy.has(routes))
     if (idle.length === 0) return
@@ -107,8 +105,7 @@ export class Network implements AsyncDisposable {
     const where = one ? ` and server ${proxies.indexOf(one) + 1}` : ''
     this.#busy.add(routes)
     try {
-      const ends = this.#options.endsWithConnection && { forgets: true }
-      turn.report(`client ${client}${where}`, { client, ...ends, ...effects })
+      turn.report(`client ${client}${where}`, { client, ...effects })
       await act(one ? [one] : proxies)
     } finally {
       this.#busy.delete(routes)

@@ -4,10 +4,19 @@ import { atMostOne, COMMON, one, parse, seeHelp, suggest } from '../arguments.ts
 import { counted } from '../counted.ts'
 import { EXIT, Usage } from '../failure.ts'
 import { Output } from '../output.ts'
-import { table } from './table.ts'
+import { type Column, table, terminalWidth } from './table.ts'
 
 const { json, quiet } = COMMON
 const PLACE = { json, quiet, url: { type: 'string' } } as const
+
+const MARKS: readonly Column[] = [
+  { title: 'RESOURCE', rank: 0, least: 12 },
+  { title: 'SLOT', rank: 3, isNumber: true },
+  { title: 'EPOCH', rank: 2, isNumber: true },
+  { title: 'TOKEN', rank: 1, isNumber: true },
+  { title: 'UPDATED', rank: 4, least: 24 },
+  { title: 'PART', rank: 5, least: 8 },
+]
 
 const COMMANDS = new Map(Object.entries({ sql, ls, advance, prune }))
 
@@ -54,22 +63,11 @@ async function ls(args: string[]): Promise<number> {
   const prefix = atMostOne('fence', 'PREFIX', positionals) ?? ''
   return withMarks(values, async (marks, output) => {
     const records = await marks.list(prefix)
-    const hasSlots = records.some(({ slot }) => slot !== undefined)
-    const hasParts = records.some(({ part }) => part !== undefined)
     const rows = records.map(({ resource, slot = '', part = '', epoch, token, raisedAt }) => [
-      resource,
-      ...(hasSlots ? [slot] : []),
-      `${epoch}`,
-      `${token}`,
-      new Date(raisedAt).toISOString(),
-      ...(hasParts ? [part] : []),
+      ...[resource, slot, `${epoch}`, `${token}`, new Date(raisedAt).toISOString(), part],
     ])
-    const slots = hasSlots ? ['SLOT'] : []
-    const titles = ['RESOURCE', ...slots, 'EPOCH', 'TOKEN', 'UPDATED', ...(hasParts ? ['PART'] : [])]
-    output.print(
-      records,
-      rows.length > 0 ? table(titles, rows) : prefix ? `no mark begins with ${prefix}` : 'there are no marks',
-    )
+    const none = prefix ? `no mark begins with ${prefix}` : 'there are no marks'
+    output.print(records, rows.length > 0 ? table(MARKS, rows, terminalWidth()) : none)
     return 0
   })
 }

@@ -1,13 +1,20 @@
 import { isShared, slotsText, useOf, wantOf } from '../../contract/record.ts'
 import { titleOf } from '../../contract/reserved.ts'
+import { span } from '../../dashboard/span.ts'
 import type { LeaseRecord } from '../../index.ts'
-import { formatDuration } from '../duration.ts'
 import { query } from './query.ts'
 import { type Shown, shown } from './ran.ts'
-import { table } from './table.ts'
+import { type Column, table, terminalWidth } from './table.ts'
 import { watch } from './watch.ts'
 
-const TITLES = ['NAME', 'STATE', 'OWNER', 'TOKEN', 'REMAINING', 'NOTE']
+const COLUMNS: readonly Column[] = [
+  { title: 'NAME', rank: 0, least: 12, share: 0.4 },
+  { title: 'STATE', rank: 1, least: 10 },
+  { title: 'OWNER', rank: 3, least: 12 },
+  { title: 'TOKEN', rank: 5, from: 160, isNumber: true },
+  { title: 'REMAINING', rank: 2, isNumber: true },
+  { title: 'NOTE', rank: 4, least: 12, cut: 'end' },
+]
 
 /** `holdfast ls`: lists each name with its holder, or with the holders that share it, followed by its waiters in order and its last run. */
 export function ls(args: readonly string[]): Promise<number> {
@@ -20,7 +27,7 @@ export function ls(args: readonly string[]): Promise<number> {
     const records = await Array.fromAsync(locks.list(prefix), shown)
     const empty = prefix ? `no name that begins with ${titleOf(prefix)} is held` : 'no name is held'
     const rows = [...Map.groupBy(records, ({ name }) => name).values()].flatMap(rowsOf)
-    output.print(records, rows.length > 0 ? table(TITLES, rows) : empty)
+    output.print(records, rows.length > 0 ? table(COLUMNS, rows, terminalWidth()) : empty)
     return 0
   }
   return query('ls', 'PREFIX', args, answer, { watch: { type: 'boolean' } })
@@ -41,10 +48,11 @@ function rowsOf(records: readonly Shown[]): string[][] {
 }
 
 function holderRow(title: string, { state, owner, token, remaining, note }: Shown): string[] {
-  return [title, state, owner, `${token}`, formatDuration(remaining), note]
+  return [title, state, owner, `${token}`, span(remaining), state === 'ran' ? '' : note]
 }
 
-function waiterRow({ name, owner, remaining, note, position = 0 }: LeaseRecord, want: string): string[] {
+/** What remains of its position does not say how long it has waited: only who saw it come knows, such as `top`. */
+function waiterRow({ name, owner, note, position = 0 }: LeaseRecord, want: string): string[] {
   const place = `${position === 0 ? 'next' : `waiting ${position + 1}`}${want && `, ${want}`}`
-  return [`  ${titleOf(name)}`, place, owner, '', formatDuration(remaining), note]
+  return [`  ${titleOf(name)}`, place, owner, '', '', note]
 }

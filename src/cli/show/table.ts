@@ -1,18 +1,91 @@
 import { paint, printable } from '../output.ts'
-import { filled, widthOf } from './top/text.ts'
+import { filled, shortened, widthOf } from './text.ts'
 
-/** A table with aligned columns. Cells may come from a store: they are escaped. */
-export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [titles, ...rows].map(cells => cells.map(printable))
-  // Not Math.max of all: a call takes about 120,000 arguments.
-  const widths = titles.map((_, column) =>
-    all.reduce((most, cells) => Math.max(most, widthOf(cells[column] as string)), 0),
+/** A column of a table. */
+export interface Column {
+  readonly title: string
+  /** Numbers are on the right, and never cut. */
+  readonly isNumber?: boolean
+  /** Where the table is too wide: the columns with the lowest ranks stay. */
+  readonly rank: number
+  /** Of a text: with less space the column is left out. */
+  readonly least?: number
+  /** It takes at most this share of the terminal, unless it is the only one. */
+  readonly share?: number
+  /** Only terminals this wide show it. */
+  readonly from?: number
+  /** Where a text that is too long is cut. Both ends of a name tell it from others. @default middle */
+  readonly cut?: 'middle' | 'end'
+}
+
+/** Between two columns. */
+const GAP = '  '
+
+/** The width of the terminal to which a command prints. `undefined`: it prints to a file or a pipe, which cut nothing. */
+export function terminalWidth(): number | undefined {
+  const { isTTY, columns } = process.stdout
+  return isTTY ? columns || 80 : undefined
+}
+
+/**
+ * The widths of the columns, so that a line takes at most `width`. 0: the column is left out, as it is if all of its cells are
+ * empty. `indent` is what the table leaves free before its lines. Before a column is as wide as its longest cell, each is as wide as nine of ten of its cells.
+ */
+export function widthsOf(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  width: number = Infinity,
+  indent = 0,
+): number[] {
+  const ranked = columns
+    .map(({ title, from = 0, ...column }, index) => {
+      const cells = rows.map(row => widthOf(row[index] ?? '')).sort((a, b) => a - b)
+      const isShown = width >= from && cells.at(-1) !== 0
+      const usual = isShown ? Math.max(title.length, cells[Math.floor(0.9 * (cells.length - 1))] ?? 0) : 0
+      return { ...column, index, usual, most: isShown ? Math.max(usual, cells.at(-1) ?? 0) : 0 }
+    })
+    .sort((a, b) => a.rank - b.rank)
+  const widths = columns.map(() => 0)
+  let left = width - indent + GAP.length
+  for (const { index, isNumber, least = 0, most } of ranked) {
+    const given = isNumber ? most : Math.min(least, most)
+    if (given === 0) continue
+    if (left < given + GAP.length) break
+    widths[index] = given
+    left -= given + GAP.length
+  }
+  const isAlone = widths.filter(given => given > 0).length === 1
+  for (const target of ['usual', 'most'] as const)
+    for (const { index, share = 1, [target]: wanted } of ranked) {
+      const given = widths[index] ?? 0
+      const limit = Math.min(wanted, Math.floor((isAlone ? 1 : share) * width))
+      const more = given === 0 ? 0 : Math.max(0, Math.min(left, limit - given))
+      widths[index] = given + more
+      left -= more
+    }
+  return widths
+}
+
+/** The cells in columns of these widths. */
+export function lineOf(columns: readonly Column[], widths: readonly number[], cells: readonly string[]): string {
+  return columns
+    .flatMap(({ isNumber, cut }, index) => {
+      const width = widths[index] ?? 0
+      if (width === 0) return []
+      const cell = cells[index] ?? ''
+      const text = cut === 'end' ? cell : shortened(cell, width)
+      return [isNumber ? ' '.repeat(width - widthOf(text)) + text : filled(text, width)]
+    })
+    .join(GAP)
+    .trimEnd()
+}
+
+/** A table that fits into `width`. Cells may come from a store: they are escaped. */
+export function table(columns: readonly Column[], rows: readonly (readonly string[])[], width?: number): string {
+  const all = rows.map(cells => cells.map(printable))
+  const widths = widthsOf(columns, all, width)
+  const titles = columns.map(({ title }) => title)
+  return [paint('bold', lineOf(columns, widths, titles)), ...all.map(cells => lineOf(columns, widths, cells))].join(
+    '\n',
   )
-  const lines = all.map(cells =>
-    cells
-      .map((cell, column) => filled(cell, widths[column] as number))
-      .join('  ')
-      .trimEnd(),
-  )
-  return lines.map((line, i) => (i === 0 ? paint('bold', line) : line)).join('\n')
 }

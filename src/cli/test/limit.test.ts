@@ -75,7 +75,7 @@ test('ls and inspect say which waiters read and which write', async () => {
   const late = start(['run', 'pages', '--reader', '--owner', 'r', '--wait', '60s', ...PRINT])
   await late.reports(/waiting/)
   const { out } = await holdfast(['ls'])
-  expect(out).toMatch(/next, writer +w .*\n.*waiting 2, reader +r /)
+  expect(out).toMatch(/next, writer +w\n.*waiting 2, reader +r\n/)
   expect((await holdfast(['inspect', 'pages'])).out).toMatch(/waiting 1 +w, writer\n +waiting 2 +r, reader\n$/)
   reading.kill('SIGTERM')
   expect(await writing.ended).toMatchObject({ code: 0 })

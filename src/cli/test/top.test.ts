@@ -39,7 +39,7 @@ test('the longest wait is first on the screen, and Enter shows its queue; Esc le
   const list = await tmux.shows('Longest wait: z')
   expect(list).toMatch(/^holdfast top {2}sqlite:.*leases\.db +every /)
   expect(list).toContain('3 held, 2 waiting, 0 taken over')
-  expect(list).toMatch(/\n> {3}z +alice .*note of z/)
+  expect(list).toMatch(/\n> {2}z +alice .*note of z/)
   expect(list.indexOf(' a '), 'others follow by name').toBeLessThan(list.indexOf(' b '))
   await tmux.press('Enter')
   const one = await tmux.shows('Queue')
@@ -124,7 +124,7 @@ test('a filter chooses the first name that it finds, also after a key has chosen
   await using tmux = await shown()
   await tmux.shows('z3')
   await tmux.press('Down', '/', 'z', 'Enter')
-  await tmux.shows(/\n> {3}z1 /)
+  await tmux.shows(/\n> {2}z1 /)
   await tmux.press('Enter')
   await tmux.shows(/\nz1\n+Held by/)
 })
@@ -133,7 +133,7 @@ test('the smallest terminals show the answer, the first name, that it is paused,
   for (const name of ['备份-数据库-每日', 'zzz']) await ours('alice').acquire(name)
   await using tmux = await shown({ columns: 20, rows: 5 })
   expect(await tmux.shows('Nobody')).toMatch(
-    /^Nobody waits, and n…\n {4}NAME\n> {3}zzz\n {4}备份-数据库-每日\nEnter open {2}q quit$/m,
+    /^Nobody waits, and n…\n {3}NAME\n> {2}zzz\n {3}备份-数据库-每日\nEnter open {2}q quit$/m,
   )
   await tmux.press('p')
   await tmux.shows('Paused. Nobody')
@@ -146,18 +146,18 @@ test('names of other scripts keep the columns in line, and what is not printed i
   for (const name of names) await ours('alice').acquire(name)
   await using tmux = await shown({ columns: 80, rows: 24 })
   const list = await tmux.shows('レポート')
-  expect(list).toMatch(/^ {4}NAME {10}HOLDER /m)
-  expect(list).toMatch(/^> {3}🔒-lock {7}alice /m)
+  expect(list).toMatch(/^ {3}NAME {8}HOLDER /m)
+  expect(list).toMatch(/^> {2}🔒-lock {5}alice /m)
   for (const row of [
-    /^ {4}דוח {11}alice /m,
-    /^ {4}تقرير {9}alice /m,
-    /^ {4}한국어 {8}alice /m,
-    /^ {4}レポート {6}alice /m,
+    /^ {3}דוח {9}alice /m,
+    /^ {3}تقرير {7}alice /m,
+    /^ {3}한국어 {6}alice /m,
+    /^ {3}レポート {4}alice /m,
   ])
     expect(list).toMatch(row)
   // The chosen row is written as a whole, so a wrong width would move what follows.
   await tmux.press('End')
-  await tmux.shows(/^> {3}レポート {6}alice /m)
+  await tmux.shows(/^> {2}レポート {4}alice /m)
   await tmux.press('/', 'x', 'Enter', 'b')
   await tmux.shows('To break x\\u{200d}y, type its name')
   await tmux.call('send-keys', '-l', 'x\\u{200d}y')
@@ -210,18 +210,18 @@ test('it ends when its terminal is gone, also without a SIGHUP', async () => {
 test('the screen adapts to its size, and has no colours with NO_COLOR', async () => {
   await ours('alice').acquire('nightly', { note: 'invoices' })
   await using tmux = await shown({ env: { NO_COLOR: '1' } })
-  await tmux.shows(/NAME .*LEFT .*TOKEN/)
+  await tmux.shows(/NAME .*HOLDER .*RENEW BY/)
   expect(await tmux.call('capture-pane', '-p', '-e'), 'no code of a colour').not.toMatch(/[[;]3[0-7]m/)
   await tmux.resize(40, 10)
-  const narrow = await tmux.shows(/NAME +HOLDER +LEFT *\n/)
-  expect(narrow).toMatch(/\n> {3}nightly [\s\S]*\nEnter open .* q quit/)
+  const narrow = await tmux.shows(/NAME +HOLDER +HELD +RENEW BY\n/)
+  expect(narrow).toMatch(/\n> {2}nightly [\s\S]*\nEnter open .* q quit/)
 })
 
 test('without a terminal it prints what it sees once, as text or as JSON', async () => {
   await holding('nightly', '--owner', 'alice', '--note', 'invoices')
   const text = await holdfast(['top'])
   expect(text).toMatchObject({ code: 0, err: '' })
-  expect(text.out).toMatch(/^holdfast top .*\n.*\n1 held, 0 waiting.*\n\n {4}NAME .*\n {4}nightly +alice .*invoices\n$/)
+  expect(text.out).toMatch(/^holdfast top .*\n.*\n1 held, 0 waiting.*\n\n {3}NAME .*\n {3}nightly +alice .*invoices\n$/)
   const { out } = await holdfast(['top', 'night', '--json'])
   expect(JSON.parse(out)).toMatchObject({
     isPartial: false,

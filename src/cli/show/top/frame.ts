@@ -2,10 +2,11 @@ import { isMarker } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
 import type { Look } from '../../../dashboard/survey.ts'
 import { printable } from '../../output.ts'
-import { chosenColumns } from './columns.ts'
+import { lineOf, widthsOf } from '../table.ts'
+import { endOf, filled, type Line, type Run, widthOf, wrapped } from '../text.ts'
+import { COLUMNS, cellsOf } from './columns.ts'
 import { nameLines } from './name.ts'
 import type { State, Surroundings } from './state.ts'
-import { endOf, filled, type Line, type Run, widthOf, wrapped } from './text.ts'
 
 const KEYS: readonly (readonly [key: string, effect: string])[] = [
   ['↑↓', 'choose'],
@@ -18,6 +19,9 @@ const KEYS: readonly (readonly [key: string, effect: string])[] = [
 
 /** Keys that are not named where the screen is too narrow for all, the first of them first. */
 const DISPENSABLE = ['↑↓', 'p', '/', 'b', 'Enter', 'Esc']
+
+/** Columns before the name: which row is chosen, and which has trouble. */
+const MARK = 3
 
 /** Rows: with fewer, only the answer is above the names, and what the last line but one says only if it says something. */
 const SHORT = 8
@@ -51,10 +55,12 @@ function textOf(line: Line): string {
   return line.map(([text]) => text).join('')
 }
 
-/** All names as text, for a file or a pipe. */
+/** All names as text. Without `columns` for a file or a pipe: nothing is cut. */
 export function printed(state: State, around: Surroundings): string {
-  const lines = [...headOf(state, around), ...list(state, state.rows.length + 1, around.columns, false)]
-  return lines.map(line => printable(textOf(line)).trimEnd()).join('\n')
+  const { columns } = around
+  const lines = [...headOf(state, around), ...list(state, state.rows.length + 1, columns, false)]
+  const whole = columns === Number.POSITIVE_INFINITY ? lines : lines.map(line => fitted(line, columns))
+  return whole.map(line => printable(textOf(line)).trimEnd()).join('\n')
 }
 
 function headOf(state: State, around: Surroundings): Line[] {
@@ -75,6 +81,7 @@ function header({ look, isPaused, all }: State, { columns, now, store, prefix }:
   const isCurrent = look.failure === undefined && age < Math.max(2_000, 2 * look.pause)
   const last = look.failure !== undefined && all.length === 0 ? 'seen nothing yet' : `seen ${span(age)} ago`
   const seen = isPaused ? 'paused' : isCurrent ? `every ${span(look.pause)}` : last
+  if (columns === Number.POSITIVE_INFINITY) return [[left, 'bold']] // one look, that is not repeated
   return [
     [filled(left, columns - seen.length - 1), 'bold'],
     [` ${seen}`, isPaused || seen.startsWith('seen') ? 'warn' : 'dim'],
@@ -112,20 +119,16 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
   state.fit(space - 1)
   const shown = state.rows.slice(state.first, state.first + space - 1)
   if (state.rows.length === 0) return [[[nothing(state), 'dim']]]
-  const chosen = chosenColumns(shown, columns - 4)
-  const title: Line = [['    '], [chosen.map(({ title: text, width }) => filled(text, width)).join('  '), 'bold']]
+  // Of all rows, so that the columns stay where they are while the list is scrolled.
+  const widths = widthsOf(COLUMNS, state.rows.map(cellsOf), columns, MARK)
+  const titles = COLUMNS.map(({ title }) => title)
   const lines = shown.map((row, index): Line => {
     const isChosen = hasChoice && state.first + index === state.chosen
-    const mark = `${isChosen ? '>' : ' '} ${row.troubles.length > 0 ? '!' : ' '} `
-    const text = chosen.map(({ cell, width }) => filled(printable(cell(row, width)), width)).join('  ')
-    return [
-      [
-        filled(mark + text, columns),
-        isChosen ? 'chosen' : row.troubles.length > 0 ? 'bad' : row.held ? 'plain' : 'dim',
-      ],
-    ]
+    const isBad = row.troubles.length > 0
+    const text = `${isChosen ? '>' : ' '}${isBad ? '!' : ' '} ${lineOf(COLUMNS, widths, cellsOf(row))}`
+    return [[isChosen ? filled(text, columns) : text, isChosen ? 'chosen' : isBad ? 'bad' : row.held ? 'plain' : 'dim']]
   })
-  return [title, ...lines]
+  return [[[' '.repeat(MARK) + lineOf(COLUMNS, widths, titles), 'bold']], ...lines]
 }
 
 /** Why the list has no rows. */

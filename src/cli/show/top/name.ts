@@ -1,10 +1,13 @@
 import { isMarker, titleOf } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
 import { printable } from '../../output.ts'
-import { ageOf, bar } from './columns.ts'
+import { type Line, wrapped } from '../text.ts'
+import { ageOf } from './columns.ts'
 import type { Row } from './rows.ts'
 import type { State, Surroundings } from './state.ts'
-import { type Line, wrapped } from './text.ts'
+
+/** Cells of the bar of the time left. */
+const BAR = 8
 
 /** Columns of what a value is. */
 const FACT = 10
@@ -61,7 +64,7 @@ function factsOf({ name, held, holders, waiters }: Row): readonly (readonly [str
   return [
     [isMarker(name) ? 'Ran by' : 'Held by', held.owner],
     ['Held for', ageOf(held)],
-    ['Left', `${bar(held.remaining, held.most)} ${span(held.remaining)}${isMarker(name) ? '' : ', unless renewed'}`],
+    [isMarker(name) ? 'Runs again' : 'Renew by', `${bar(held.remaining, held.most)} ${span(held.remaining)}`],
     ['Token', held.token],
     ['Note', held.note || 'none'],
   ]
@@ -71,6 +74,12 @@ function factsOf({ name, held, holders, waiters }: Row): readonly (readonly [str
 function unseen({ look }: State): string {
   if (look?.isPartial) return 'It is not known whether it is held: only some names are read.'
   return `${look?.failure === undefined ? 'It is' : 'When it was last seen, it was'} free, and nobody waits.`
+}
+
+/** The share of the ttl that is left. */
+function bar(remaining: number, most: number): string {
+  const full = most > 0 ? Math.ceil(Math.max(0, Math.min(remaining / most, 1)) * BAR) : 0
+  return '━'.repeat(full) + '╌'.repeat(BAR - full)
 }
 
 function section(title: string, lines: readonly string[], empty?: string): Line[] {

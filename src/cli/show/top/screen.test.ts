@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Look } from '../../../dashboard/survey.ts'
+import { endOf, filled, type Line, widthOf, wrapped } from '../text.ts'
 import { nameLines } from './name.ts'
 import { Screen } from './screen.ts'
 import { State } from './state.ts'
-import { endOf, filled, type Line, widthOf, wrapped } from './text.ts'
 
 const lines: Line[] = [[['nightly', 'bold'], [' 9.9 s']], [['free', 'dim']]]
 

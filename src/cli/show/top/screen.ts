@@ -1,4 +1,4 @@
-import { graphemes, type Line, type Style } from './text.ts'
+import { graphemes, type Line, type Style } from '../text.ts'
 
 /** The codes of a style. Without colour, what is chosen and what is bad differ by signs in the text as well. */
 const CODES: Record<Style, readonly [plain: string, colour: string]> = {

@@ -1,8 +1,8 @@
 import { emitKeypressEvents } from 'node:readline'
 import type { ReadStream, WriteStream } from 'node:tty'
+import type { Line } from '../text.ts'
 import { Screen } from './screen.ts'
 import type { Key } from './state.ts'
-import type { Line } from './text.ts'
 
 /** Alternate screen on, cursor off, no wrapping of long lines, and marks around text that is pasted. */
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h'

@@ -8,12 +8,10 @@ import { mask, type Output } from '../../output.ts'
 import { Signals } from '../../signals.ts'
 import { namesFrom } from '../names-from.ts'
 import { type Query, query } from '../query.ts'
+import { terminalWidth } from '../table.ts'
 import { frame, printed } from './frame.ts'
 import { type Act, type Key, State, type Surroundings } from './state.ts'
 import { Terminal } from './terminal.ts'
-
-/** Columns of the frame that is printed without a terminal. */
-const WIDTH = 120
 
 /** `holdfast top`: shows who holds and who waits, until `q` or a signal. Without a terminal it prints one frame. */
 export function top(args: readonly string[]): Promise<number> {
@@ -37,7 +35,7 @@ async function printOnce({ argument: prefix, output, url }: Query, survey: Surve
   if (look.failure !== undefined) throw look.failure
   const state = new State()
   state.see(look)
-  const columns = Number(process.env.COLUMNS) || WIDTH
+  const columns = terminalWidth() ?? Number.POSITIVE_INFINITY
   const around = { columns, rows: 0, now: Date.now(), store: mask(url), prefix, nodes: [] }
   const { at, isPartial } = look
   const names = state.all.map(({ name, held, holders, troubles, waiters }) => ({

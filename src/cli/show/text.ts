@@ -14,12 +14,14 @@ const WIDE =
 /** What has no column of its own. */
 const MARKS = /\p{M}/gu
 
+/** Most text is plain, and to segment it takes a hundred times as long. */
+const PLAIN = /^[\x20-\x7e≥…]*$/
+
 const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /** What a reader takes for one character each, with the columns that it takes. */
 export function* graphemes(text: string): Iterable<readonly [grapheme: string, width: number]> {
-  // Most text is plain, and to segment it takes a hundred times as long.
-  if (/^[\x20-\x7e]*$/.test(text)) for (const character of text) yield [character, 1]
+  if (PLAIN.test(text)) for (const character of text) yield [character, 1]
   else
     for (const { segment } of segmenter.segment(text)) {
       const letters = [...segment.replace(MARKS, '')].length
@@ -31,6 +33,7 @@ export function* graphemes(text: string): Iterable<readonly [grapheme: string, w
 
 /** The columns that the text takes. */
 export function widthOf(text: string): number {
+  if (PLAIN.test(text)) return text.length
   let width = 0
   for (const [, columns] of graphemes(text)) width += columns
   return width
@@ -59,6 +62,13 @@ export function endOf(text: string, columns: number): string {
   left -= 1 // for the sign of what is left out
   while (left < 0 && all.length > 0) left += all.shift()?.[1] ?? 0
   return `…${all.map(([grapheme]) => grapheme).join('')}`
+}
+
+/** The text without its middle, if it takes more than `columns` columns. */
+export function shortened(text: string, columns: number): string {
+  if (widthOf(text) <= columns) return text
+  const start = filled(text, Math.ceil(columns / 2)).trimEnd()
+  return start + endOf(text, columns - widthOf(start) + 1).slice(1)
 }
 
 /** The text in exactly `columns` columns: filled with spaces, or cut with `…`. */

@@ -10,6 +10,7 @@ const config: KnipConfig = {
         'src/heartbeat-worker.ts',
         'script/generate.ts',
         'script/npm-files.ts',
+        'script/pictures.ts',
         'script/proof/prove.ts',
         'script/serverless.ts',
         'examples/*.ts',

@@ -1,5 +1,5 @@
 /**
- * Starts five replicas of the invoice run (job.ts) under `holdfast run`. The first holder is killed. The next is frozen for
+ * Starts five replicas of the invoice run (job.ts) under `holdfast run`. The first holder is killed. The next is paused for
  * longer than its ttl and resumed. The exit code is 1 unless the ledger has every order exactly once.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -16,6 +16,8 @@ import { paint, Timeline } from './timeline.ts'
 
 const NAME = 'nightly-invoices'
 const TTL = 3_000
+/** In place of a name. */
+const OTHERS = 'the others'
 const NAMES = ['replica-1', 'replica-2', 'replica-3', 'replica-4', 'replica-5']
 
 /** `holdfast demo` of the package runs what was built from this file. */
@@ -27,7 +29,7 @@ const COMMAND = isSource ? './script/holdfast' : 'npx holdfast'
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-demo-'))
 const store = `sqlite:${join(folder, 'leases.db')}`
 const total = readOrders().length
-const timeline = new Timeline(NAMES)
+const timeline = new Timeline(NAMES, OTHERS)
 const locks = await connect(store)
 let replicas: Replica[] = []
 
@@ -46,12 +48,14 @@ try {
 }
 
 async function story(): Promise<void> {
-  timeline.print(`${paint('bold', 'Five replicas of one nightly job. One runs at a time.')}
-${total} orders to invoice. Each replica is started with
+  timeline.print(`${paint('bold', `Five replicas of a job that invoices ${total} orders. One runs at a time.`)}
+Each replica is started with
 
   holdfast run ${NAME} --ttl 3s --wait forever -- node job.ts
+
+Without renewals a lease ends after 3 s (--ttl): a dead holder blocks nobody.
 `)
-  timeline.event('start', 'all five', 'start at once')
+  timeline.event('start', 'all five', 'start together')
   replicas = NAMES.map(
     name =>
       new Replica(
@@ -68,39 +72,35 @@ ${total} orders to invoice. Each replica is started with
   // One runs, the others report the holder.
   const first = await nextHolder(0n)
   const short = shortener(first.token)
-  timeline.event('run', first.name, `holds the lease, with token ${first.token}`)
-  await Promise.all(others(first).map(replica => waits(replica, first.name)))
+  timeline.event('run', first.name, `holds the lease, with fencing token ${first.token}`)
+  const waits = await Promise.all(others(first).map(replica => waiting(replica, first.name)))
+  timeline.event('wait', OTHERS, `wait: ${waits[0]}`)
 
   // Kill the holder halfway.
   await invoices(first.replica, total / 2)
   first.replica.kill()
   const killedAt = performance.now()
-  timeline.event('kill', first.name, 'killed by SIGKILL, halfway')
   await until(() => !first.replica.alive, TTL, `${first.name}'s job ends with it`)
-  timeline.event('kill', first.name, 'its supervisor ends its job')
+  timeline.event('kill', first.name, 'is killed (SIGKILL) halfway; its job ends with it')
 
   const second = await nextHolder(first.token)
   const after = performance.now() - killedAt
-  timeline.event(
-    'run',
-    second.name,
-    `takes over ${seconds(after)} later, token ${short(second.token)} > ${short(first.token)}`,
-  )
+  timeline.event('run', second.name, `takes over ${seconds(after)} later, with a higher token: ${short(second.token)}`)
   check(after <= TTL + 1_000, `a replica takes over within ${seconds(TTL + 1_000)}, not ${seconds(after)}`)
 
-  // Freeze the holder for longer than its ttl, like a paused container or virtual machine.
+  // Pause the holder for longer than its ttl, like a paused container or virtual machine.
   await invoices(second.replica, Math.round(total * 0.7))
-  await freeze(second.replica)
-  timeline.event('freeze', second.name, 'frozen, like a paused container')
+  await pause(second.replica)
+  timeline.event('pause', second.name, 'is paused (SIGSTOP) for longer than its lease lasts')
   const third = await nextHolder(second.token)
-  timeline.event('run', third.name, `takes over, token ${short(third.token)} > ${short(second.token)}`)
+  timeline.event('run', third.name, `takes over, with a higher token: ${short(third.token)}`)
   await invoices(third.replica, second.replica.invoiced + 5)
 
   // Resume the job before its supervisor, which would end it. Now only the ledger can refuse its writes.
-  timeline.event('resume', second.name, 'resumed; its job does not notice, and writes')
+  timeline.event('resume', second.name, 'goes on, does not know that its lease ended, and writes')
   second.replica.resume('job')
   const refused = await until(() => second.replica.match(/^refused: (.*)/), 5_000, `the ledger refuses ${second.name}`)
-  timeline.event('refuse', second.name, `refused by the ledger: token ${short(second.token)} < ${short(third.token)}`)
+  timeline.event('refuse', second.name, `is refused: the ledger has seen token ${short(third.token)}`)
   check(refused[1]?.includes(`${third.token}`), `the refusal names token ${third.token}`)
   second.replica.resume('all')
   const exit = await second.replica.ended
@@ -108,11 +108,11 @@ ${total} orders to invoice. Each replica is started with
 
   // The third holder writes the rest. Two more runs find nothing to do.
   await invoices(third.replica, total)
-  timeline.event('done', third.name, `all ${total} orders are invoiced`)
+  timeline.event('done', third.name, `has written the last of the ${total} invoices`)
   for (const replica of replicas.filter(({ name }) => name !== first.name && name !== second.name)) {
     const code = await replica.ended
     check(code === 0, `${replica.name} ends with 0, not ${code}`)
-    if (replica !== third.replica) timeline.event('done', replica.name, 'holds the lease, and finds nothing to do')
+    if (replica !== third.replica) timeline.event('done', replica.name, 'gets the lease, and finds nothing left to do')
   }
   timeline.end()
   verdict([first, second, third])
@@ -144,14 +144,12 @@ function others({ name }: Holder): Replica[] {
   return replicas.filter(replica => replica.name !== name)
 }
 
-async function waits(replica: Replica, holder: string): Promise<void> {
-  const pattern = new RegExp(`held by ${holder} for another ([\\d.]+ m?s)`)
-  const line = await until(
-    () => replica.match(pattern),
-    20_000,
-    `${replica.name} reports that ${holder} holds the lease`,
-  )
-  timeline.event('wait', replica.name, `waits: held by ${holder} for another ${line[1]}`)
+/** What the replica says while it waits. */
+async function waiting(replica: Replica, holder: string): Promise<string> {
+  const pattern = new RegExp(`held by ${holder},? for another [\\d.]+ m?s`)
+  const what = `${replica.name} reports that ${holder} holds the lease`
+  const [line] = await until(() => replica.match(pattern), 20_000, what)
+  return line
 }
 
 /** Resolves when this many orders are invoiced. */
@@ -167,12 +165,12 @@ async function invoices(replica: Replica, count: number): Promise<void> {
 }
 
 /**
- * Freezes between two transactions. A process that is frozen inside a transaction keeps the SQLite file locked for all
+ * Pauses between two transactions. A process that is paused inside a transaction keeps the SQLite file locked for all
  * others. That is a limit of SQLite, which this demo does not show.
  */
-async function freeze(replica: Replica): Promise<void> {
+async function pause(replica: Replica): Promise<void> {
   for (;;) {
-    replica.freeze()
+    replica.pause()
     await sleep(20)
     if (['leases.db', 'ledger.db'].every(isUnlocked)) return
     replica.resume('all')
@@ -212,7 +210,7 @@ function verdict(runs: readonly Holder[]): void {
   }
   check(invoiced.length === orders.length && missing === 0 && twice === 0, 'the ledger has every order exactly once')
   check(decreases === 0, 'the tokens of the ledger never decrease')
-  timeline.print(`  ${paint('green', 'Every order exactly once, despite a kill and a freeze.')}`)
+  timeline.print(`  ${paint('green', 'Every order exactly once, despite a kill and a pause.')}`)
   timeline.print(`
 ${paint('bold', 'Try next')}, in two terminals
   ${COMMAND} run hello --wait forever -- sleep 20

@@ -43,7 +43,7 @@ export class Replica {
     return Number(this.lines.findLast(line => / of \d+: /.test(line))?.split(' ', 1)[0] ?? 0)
   }
 
-  /** Does any process still run that `kill` or `freeze` found? */
+  /** Does any process still run that `kill` or `pause` found? */
   get alive(): boolean {
     return this.#family.some(pid => processes().has(pid))
   }
@@ -55,7 +55,7 @@ export class Replica {
   }
 
   /** Pauses all its processes, like a paused container or virtual machine. */
-  freeze(): void {
+  pause(): void {
     this.#family = this.#pids()
     for (const pid of this.#family) send(pid, 'SIGSTOP')
   }

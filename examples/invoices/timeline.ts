@@ -1,16 +1,16 @@
 import { styleText } from 'node:util'
 
 /** The kind of a line. On a terminal each kind has a symbol and a colour. */
-export type Kind = 'start' | 'run' | 'wait' | 'kill' | 'freeze' | 'resume' | 'refuse' | 'done'
+export type Kind = 'start' | 'run' | 'wait' | 'kill' | 'pause' | 'resume' | 'refuse' | 'done'
 
 type Format = Parameters<typeof styleText>[0]
 
 const LOOKS: Readonly<Record<Kind, readonly [symbol: string, format: Format]>> = {
-  start: ['┬', 'dim'],
+  start: ['·', 'dim'],
   run: ['▶', 'green'],
   wait: ['○', 'dim'],
   kill: ['✗', 'red'],
-  freeze: ['‖', 'blue'],
+  pause: ['‖', 'blue'],
   resume: ['▷', 'yellow'],
   refuse: ['✗', 'red'],
   done: ['✓', 'green'],
@@ -27,25 +27,26 @@ export class Timeline {
   #bar = ''
   #steps = 0
 
-  constructor(names: readonly string[]) {
+  /** `others`: what stands in place of a name. */
+  constructor(names: readonly string[], others: string) {
     this.#names = names
-    this.#width = Math.max(...names.map(name => name.length))
+    this.#width = Math.max(...[...names, others].map(name => name.length))
   }
 
   /** Prints an event of a replica. */
   event(kind: Kind, name: string, text: string): void {
     const [symbol, format] = LOOKS[kind]
     // The progress stays above the line that explains the end.
-    if (kind === 'kill' || kind === 'freeze' || kind === 'done') this.#keepBar()
+    if (kind === 'kill' || kind === 'pause' || kind === 'done') this.#keepBar()
     const sign = this.#terminal ? `${paint(format, symbol)} ` : ''
-    this.print(`${this.#seconds()}  ${sign}${this.#name(name)}  ${kind === 'wait' ? paint('dim', text) : text}`)
+    this.print(`${this.#seconds()}  ${sign}${this.#name(name)}  ${text}`)
   }
 
   /** Shows progress: a bar on a terminal, every tenth step in a pipe. */
   progress(name: string, done: number, total: number): void {
     if (this.#terminal) {
       const full = Math.round((done / total) * BAR)
-      const bar = '█'.repeat(full) + paint('dim', '░'.repeat(BAR - full))
+      const bar = paint('green', '━'.repeat(full)) + paint('dim', '╌'.repeat(BAR - full))
       this.#show(`${this.#seconds()}    ${this.#name(name)}  ${bar} ${done} of ${total}`)
     } else if (Math.floor(done / 10) > this.#steps) {
       this.#steps = Math.floor(done / 10)

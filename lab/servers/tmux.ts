@@ -83,14 +83,14 @@ export class Tmux implements AsyncDisposable {
     return (await this.call('capture-pane', '-p')).split('\n').map(line => line.trimEnd())
   }
 
-  /** Resolves to the screen once it has the text. */
-  async shows(text: string | RegExp): Promise<string> {
+  /** Resolves to the screen once it has the text, within `limit` ms. */
+  async shows(text: string | RegExp, limit = 20_000): Promise<string> {
     let screen = ''
     const isShown = async (): Promise<boolean> => {
       screen = (await this.lines()).join('\n')
       return typeof text === 'string' ? screen.includes(text) : text.test(screen)
     }
-    await until(`the screen shows ${text}`, isShown, { limit: 20_000, every: 50 }).catch(error => {
+    await until(`the screen shows ${text}`, isShown, { limit, every: 50 }).catch(error => {
       throw new Error(`${error.message}; it shows:\n${screen}`)
     })
     return screen

@@ -6,6 +6,7 @@ import { messageOf, Usage } from '../failure.ts'
 import { Output, paint, printable } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { storeUrl } from '../store-url.ts'
+import { wrap } from '../wrap.ts'
 import { type Finding, LEVELS, problem } from './finding.ts'
 import { tryLease } from './trial.ts'
 
@@ -85,7 +86,9 @@ function text(findings: readonly Finding[]): string {
 }
 
 function lines({ id, level, what, why, advice }: Finding): string[] {
-  const first = `${paint(COLOURS[level], level.padEnd(INDENT - 2))}  ${id}: ${printable(what)}`
-  if (level === 'ok') return [first]
-  return [first, ...[why, advice].map(each => ' '.repeat(INDENT) + printable(each)), '']
+  const width = process.stdout.columns ?? Number.POSITIVE_INFINITY
+  const all = [`${id}: ${what}`, ...(level === 'ok' ? [] : [why, advice])]
+  const [first = '', ...rest] = all.flatMap(each => wrap(printable(each), INDENT, width))
+  const found = [`${paint(COLOURS[level], level.padEnd(INDENT))}${first.trimStart()}`, ...rest]
+  return level === 'ok' ? found : [...found, '']
 }

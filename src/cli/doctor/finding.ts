@@ -30,7 +30,7 @@ export function problem(id: string, what: string, why: string, advice: string): 
 export function clockFinding(server: number, sent: number, received: number): Finding {
   const ahead = Math.round(server - (sent + received) / 2)
   const side = ahead < 0 ? 'behind' : 'ahead of'
-  return ok('clock', `the clock of the server is ${Math.abs(ahead)} ms ${side} the clock of this machine`)
+  return ok('clock', `the server is ${Math.abs(ahead)} ms ${side} this machine`)
 }
 
 /** `isEncrypted`: does the connection use TLS? A connection within this machine needs none. `hosts`: of all servers. */

@@ -65,7 +65,7 @@ export async function attempt(locks: Locks, name: string, signal: AbortSignal, s
   next.catch(() => {}) // it may reject while the release is pending, and is awaited after that
   await first.release()
   await (await next).release()
-  const what = `a lease was acquired, handed over and released; a change of it took ${trip} ms`
+  const what = `acquired, handed over and released a lease; a change takes ${trip} ms`
   if (trip < SLOW) return ok('lease', what)
   const why = 'renewals and handovers take as long'
   return warning('lease', what, why, 'run close to the server, and use a ttl of at least 100 round trips')

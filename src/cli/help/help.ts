@@ -1,5 +1,6 @@
 import { Usage } from '../failure.ts'
 import { paint } from '../output.ts'
+import { wrap } from '../wrap.ts'
 import type { CommandHelp, Option } from './command-help.ts'
 import { COMMON, DURATION, HELP, STORE, STORE_URLS } from './common.ts'
 import { DASHBOARD } from './dashboard.ts'
@@ -7,9 +8,6 @@ import { DOCTOR } from './doctor.ts'
 import { PROVE } from './prove.ts'
 import { DEMO, ELECT, RUN } from './run.ts'
 import { BREAK, FENCE, INSPECT, LS, MIGRATE, TOP, TTL } from './show.ts'
-
-/** Characters of a line. */
-const WIDTH = 100
 
 /** Characters of a term, such as an option, before what it means. */
 const TERM = 26
@@ -123,18 +121,6 @@ function usage(line: string): string[] {
 
 function section(title: string, lines: readonly string[]): string[] {
   return [paint('bold', title), ...lines]
-}
-
-/** The lines of a paragraph, indented. */
-function wrap(text: string, indent = 0): string[] {
-  const lines: string[] = []
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1)
-    if (last !== undefined && indent + last.length + 1 + word.length <= WIDTH)
-      lines[lines.length - 1] = `${last} ${word}`
-    else lines.push(word)
-  }
-  return lines.map(line => ' '.repeat(indent) + line)
 }
 
 /** Blocks of lines with an empty line between them. */

@@ -31,7 +31,7 @@ describe('holdfast doctor over SQLite', () => {
   test('what is wrong was printed after what is ok, and nothing counted it', async () => {
     const store = `sqlite:${join(folder, 'leases.db')}`
     expect((await holdfast(['doctor', '--store', store])).out).toMatch(
-      /^ok {7}lease: a lease was acquired, .*\n(ok {7}sqlite-[a-z-]+: .*\n){3}\n4 ok\n$/,
+      /^ok {7}lease: acquired, .*\n(ok {7}sqlite-[a-z-]+: .*\n){3}\n4 ok\n$/,
     )
     chmodSync(join(folder, 'leases.db'), 0o666)
     expect(await holdfast(['doctor', '--store', store])).toMatchObject({

@@ -1,0 +1,127 @@
+// What the command line shows a person: in a terminal of tmux, of leases in a real Redis, and of the demo.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newFolder } from '../lab/servers/folder.ts'
+import { startRedis } from '../lab/servers/redis.ts'
+import { startTmux, type Tmux } from '../lab/servers/tmux.ts'
+import { connect, type Lease } from '../src/index.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+
+/** A shell that waits for its next command. */
+const PROMPT = /\n\$\s*$/
+
+const PODS = ['g5n8q', 'p7r2d']
+
+/** What a terminal shows. */
+export interface Screen {
+  /** The command, and what is special about it. */
+  readonly name: string
+  readonly columns: number
+  /** As `tmux capture-pane -p -e` has it, with codes of colours. */
+  readonly text: string
+}
+
+/** `holdfast demo` to its end, half a minute later. */
+export async function demoScreen(): Promise<Screen> {
+  await using tmux = await terminal(80, 45)
+  return await answer(tmux, 'demo', 80, 'npx holdfast demo')
+}
+
+/** The screens of commands about a store, each in terminals of these widths. */
+export async function* storeScreens(widths: readonly number[]): AsyncGenerator<Screen> {
+  await using redis = await startRedis()
+  const env = { HOLDFAST_STORE: redis.url }
+  await using top = await terminal(80, 24, env)
+  await top.press('holdfast top', 'Enter')
+  yield* sized(top, 'top, empty store', widths, /Nobody waits[\s\S]*q quit/)
+  yield* answers('ls, empty store', 'holdfast ls', widths, env)
+
+  await using _town = await openTown(redis.url)
+  yield* sized(top, 'top', widths, /May be stuck: invoices-17[\s\S]* invoices-9 +billing/)
+  await top.press('Enter')
+  yield* sized(top, 'top, one name', widths, /Queue/)
+  yield* answers('ls', 'holdfast ls', widths, env)
+  yield* answers('run, refused', 'holdfast run deploy -- ./deploy.sh', widths, env)
+  yield* answers('doctor', 'holdfast doctor', widths, env)
+
+  await redis.stop()
+  yield* sized(top, 'top, store down', widths, /cannot be read/)
+  yield* answers('ls, store down', 'holdfast ls', widths, env)
+}
+
+/** Leases of every kind. One has been held for far longer than others of its kind, which were seen to end. */
+async function openTown(url: string): Promise<AsyncDisposable> {
+  const [holders, waiters] = await Promise.all([connect(url, { ttl: 60_000 }), connect(url, { ttl: 60_000 })])
+  const hold = (name: string, owner: string, note = ''): Promise<Lease> => holders.acquire(name, { owner, note })
+  const invoices = (): Promise<Lease[]> =>
+    Promise.all(
+      [1, 2, 3, 4, 5, 6, 7, 8, 9].map(number => hold(`invoices-${number}`, `billing-7d4b9c6f5-${PODS[number % 2]}`)),
+    )
+  const leases = [
+    await hold('deploy', 'ci-runner-4412', 'release 2.31'),
+    await hold('invoices-17', 'billing-7d4b9c6f5-x2x9k', 'invoice 3,204 of 9,000'),
+  ]
+  for (const pod of ['8kq2v', 'c4rtn', 'zp7wd'])
+    leases.push(await holders.semaphore('geocoder', { limit: 3 }).acquire({ owner: `maps-66f8d5c4b7-${pod}` }))
+  await holders.once('nightly-report', { within: 43_200_000, owner: 'reports-5c9d8b7f4-q8z2p' }, async () => {})
+  const waiting = [
+    waiters.acquire('invoices-17', { owner: 'billing-7d4b9c6f5-lm4tx' }),
+    waiters.acquire('invoices-17', { owner: 'billing-7d4b9c6f5-w9c6h' }),
+    waiters.semaphore('geocoder', { limit: 3 }).acquire({ owner: 'maps-66f8d5c4b7-n5j8s' }),
+  ]
+  for (const each of waiting) each.catch(() => {}) // they wait to the end
+  const earlier = await invoices()
+  await sleep(2_000) // they are seen
+  await Promise.all(earlier.map(lease => lease.release()))
+  await sleep(9_000) // what is held for 10 s or less is never taken for stuck
+  leases.push(...(await invoices()))
+  return {
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all(leases.map(lease => lease.release()))
+      await Promise.all([holders.close(), waiters.close()])
+    },
+  }
+}
+
+/** A shell in which `holdfast` and `npx holdfast` run the command of this checkout. */
+async function terminal(columns: number, rows: number, env: Readonly<Record<string, string>> = {}): Promise<Tmux> {
+  const folder = newFolder('bin')
+  const run = `exec '${ROOT}/script/holdfast' "$@"\n`
+  writeFileSync(join(folder, 'holdfast'), `#!/bin/sh\n${run}`, { mode: 0o755 })
+  writeFileSync(join(folder, 'npx'), `#!/bin/sh\nshift\n${run}`, { mode: 0o755 })
+  const tmux = await startTmux({ columns, rows, cwd: folder, env })
+  await tmux.press("PATH=.:$PATH PS1='$ '; clear", 'Enter')
+  await tmux.shows(/^\$\s*$/)
+  return tmux
+}
+
+async function* answers(
+  name: string,
+  command: string,
+  widths: readonly number[],
+  env: Readonly<Record<string, string>>,
+): AsyncGenerator<Screen> {
+  for (const columns of widths) {
+    await using tmux = await terminal(columns, 45, env)
+    yield await answer(tmux, name, columns, command)
+  }
+}
+
+/** What a command prints until it ends, below its command line. */
+async function answer(tmux: Tmux, name: string, columns: number, command: string): Promise<Screen> {
+  await tmux.press(command, 'Enter')
+  await tmux.shows(PROMPT, 120_000)
+  const text = await tmux.call('capture-pane', '-p', '-e')
+  return { name, columns, text: text.slice(0, text.lastIndexOf('\n', text.trimEnd().lastIndexOf('$'))) }
+}
+
+/** A screen that adapts to the width of its terminal. */
+async function* sized(tmux: Tmux, name: string, widths: readonly number[], shown: RegExp): AsyncGenerator<Screen> {
+  for (const columns of widths) {
+    await tmux.resize(columns, 24)
+    await tmux.shows(new RegExp(`^.{0,${columns}}\\n[\\s\\S]*${shown.source}`))
+    yield { name, columns, text: await tmux.call('capture-pane', '-p', '-e') }
+  }
+}

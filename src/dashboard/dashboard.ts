@@ -2,14 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { checkKeys, checkStoredName, invalid } from '../contract/check.ts'
-import { LeaseError, messageOf } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Locks } from '../create-locks.ts'
+import { breakShown } from './break.ts'
+import { detail } from './detail.ts'
 import { guarded, isNavigation, refusal } from './guard.ts'
 import { Nodes } from './nodes.ts'
 import { NO_ACCESS_PAGE, PAGE, SOURCES } from './page.ts'
 import { type Look, Survey } from './survey.ts'
-import { detail, overview, type Process } from './view.ts'
+import { overview, type Process } from './view.ts'
 
 /** What a caller may do: nothing, see all names, or also break a lease. */
 export type Access = 'none' | 'read' | 'operate'
@@ -149,14 +150,16 @@ class Board implements Dashboard {
     if (request.method === 'POST') {
       if (api !== 'break') return problem(404, 'There is no such change')
       if (access !== 'operate') return problem(403, 'You may read, but not break a lease')
-      return this.#break(name, searchParams.get('typed') ?? '', searchParams.get('token') ?? '')
+      const [typed, of] = [searchParams.get('typed') ?? '', searchParams.get('token') ?? '']
+      return json(...(await breakShown(this.#locks, { name, typed, of })))
     }
     if (api === null) return page(200, PAGE)
     if (api === 'events')
       return request.method === 'HEAD' ? new Response(null, { headers: STREAM }) : this.#events(access, request.signal)
     if (api === 'name') {
-      if (!isStoredName(name)) return problem(400, 'This is not a name')
-      this.#survey.learn(name)
+      // Another program may have written any name.
+      if (isStoredName(name)) this.#survey.learn(name)
+      else if (!this.#survey.latest?.sights.has(name)) return problem(400, 'This is not a name')
       return json(200, { ...detail(name, this.#survey.latest), nodes: (await this.#nodes.get(name)) ?? [] })
     }
     return problem(404, 'There is no such view')
@@ -168,19 +171,6 @@ class Board implements Dashboard {
       return access === 'read' || access === 'operate' ? access : 'none'
     } catch {
       return 'none'
-    }
-  }
-
-  /** Only from the holder that the page showed, or from all. */
-  async #break(name: string, typed: string, of: string): Promise<Response> {
-    if (!/^(all|\d{1,20})$/.test(of)) return problem(400, 'The token of the holder is missing')
-    if (name !== typed) return problem(400, 'The name that was typed is another one')
-    try {
-      const token = await this.#locks.break(name, of === 'all' ? {} : { token: BigInt(of) })
-      return json(200, { broken: token !== undefined, token: token?.toString() })
-    } catch (error) {
-      const isInvalid = LeaseError.is(error) && error.code === 'INVALID_ARGUMENT'
-      return problem(isInvalid ? 400 : 502, messageOf(error))
     }
   }
 

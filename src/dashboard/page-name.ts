@@ -1,91 +1,65 @@
-/** The part of the script that shows one name. */
-export const NAME_SCRIPT: string = `
-function section(title, lines, none) {
-  const list = el('ol')
-  list.append(...(lines.length > 0 ? lines : [none]).map(line => el('li', line)))
-  return [el('h2', title), list]
-}
+import { BREAK_SCRIPT, BREAK_STYLE } from './page-break.ts'
+import { HOLDERS_SCRIPT, HOLDERS_STYLE } from './page-holders.ts'
+import { TABLE_SCRIPT, TABLE_STYLE } from './page-table.ts'
+
+const NAME = `
 // Built once for each name; then only what changes is replaced, so that typing is not disturbed.
+function build(page, name) {
+  const back = el('button', '← All names'), title = el('h2', '', 'title'), parts = {
+    signs: el('div', '', 'signs'), facts: el('dl', '', 'facts'), holding: el('h2'), holders: holdersTable(), nobody: el('p', '', 'dim'),
+    queue: queueTable(), idle: el('p', '', 'dim'), servers: el('h2', 'Servers'), nodes: grid('nodes', [['Server', 'who'], ['State', 'state']]),
+    breaking: look.access === 'operate' ? breaking(name) : el('p'),
+  }
+  const { signs, facts, holding, holders, nobody, queue, idle, servers, nodes } = parts
+  back.onclick = () => { location.hash = '' }
+  page.dataset.name = name
+  page.parts = parts
+  page.replaceChildren(back, title, signs, facts, holding, holders, nobody,
+    el('h2', 'Queue'), queue, idle, servers, nodes, parts.breaking)
+  title.tabIndex = -1
+  title.focus({ preventScroll: true })
+}
 async function renderOne() {
-  const name = shown
-  const page = $('one')
-  if (page.dataset.name !== name) {
-    page.dataset.name = name
-    page.dataset.token = ''
-    const back = el('button', '← All names')
-    back.onclick = () => { location.hash = '' }
-    page.replaceChildren(back, el('h2', '', 'title'), el('div', 'Loading …', 'body'))
-    if (look?.access === 'operate') page.append(...breaking(name))
-    back.focus()
-  }
-  const answer = await fetch(url({ api: 'name', name }))
-  if (!answer.ok || shown !== name) return
-  const { title, signs, holders, seen, waiters, nodes } = await answer.json()
-  put(page.querySelector('.title'), title)
-  const row = look.names.find(each => each.name === name)
-  const state = el('dl')
-  page.dataset.token = row?.token ?? ''
-  offer(page.querySelector('select'), holders)
-  const isUnknown = row === undefined && (look.failure !== null || look.isPartial)
-  if (isUnknown) state.append(...boxes([['State', 'Unknown: it was not seen' + (look.isPartial ? ', and only some names are read' : '')]]))
-  else if (row?.owner == null) state.append(...boxes([['State', 'Not held, as of ' + clock(look.at)]]))
-  else if (holders.length > 0) state.append(...boxes([['Held', row.owner], ['Waiting', row.waiters === 0 ? 'nobody' : String(row.waiters)]]))
-  else state.append(...boxes([['Held by', row.owner], ['Held for', held(row)], ['Left unless renewed', span(row.remaining)],
-    ['Token', row.token], ...(row.note ? [['Note', row.note]] : [])]))
-  page.querySelector('.body').replaceChildren(...signs.map(each => el('p', each, 'bad')), state,
-    ...(holders.length > 0 ? section('Holders', holders.map(each => each.title + ': ' + each.owner + (each.note && ' · ' + each.note) +
-      ', held for ' + held(each) + ', ' + span(each.remaining) + ' left, token ' + each.token), '') : []),
-    ...section('Queue', waiters.map(each => each.owner + (each.note && ' · ' + each.note) + (each.units > 1 ? ', for ' + each.units + ' slots' : '') +
-      ', seen for ' + span(look.at - each.since)), isUnknown ? 'Unknown' : 'Nobody waits'),
-    ...(nodes.length > 0 ? section('Servers', nodes.map(each => each.name + ': ' + each.state + (each.remaining === undefined ? '' : ', votes again in ' + span(each.remaining)) +
-      (each.reason === undefined ? '' : '. ' + each.reason)), '') : []),
-    ...section('Seen since ' + clock(look.since), seen.map(each =>
-      clock(each.from) + ' to ' + clock(each.to) + '  ' + each.owner + ', token ' + each.token), 'None was seen'))
+  const name = shown, page = $('one')
+  if (page.dataset.name !== name) build(page, name)
+  const answer = await fetch(url({ api: 'name', name }), { signal: AbortSignal.timeout(10000) })
+  const one = await answer.json()
+  if (shown !== name) return
+  const { signs, facts, holding, holders, nobody, queue, idle, servers, nodes, breaking } = page.parts
+  if (one.error !== undefined) return facts.replaceChildren(...boxes([['State', one.error]]))
+  put(page.querySelector('.title'), one.title)
+  signs.replaceChildren(...one.signs.map(text => el('p', text, 'bad')))
+  facts.replaceChildren(...boxes(factsOf(one)))
+  put(holding, one.isMarker ? 'Marker' : 'Holders')
+  showHolders(holders, one)
+  // A name that is free for long is forgotten.
+  put(nobody, one.leases.length > 0 ? '' : one.state === 'unknown' ? 'Unknown' : 'None was seen in the last minute')
+  showQueue(queue, one)
+  put(idle, one.waiters.length > 0 ? '' : one.state === 'unknown' ? 'Unknown' : 'Nobody waits')
+  rowsOf(nodes, one.nodes, ({ name, state, remaining, reason }) =>
+    [name, [name], [state + (remaining === undefined ? '' : ', votes again in ' + span(remaining)), reason]])
+  servers.hidden = nodes.hidden
+  breaking.show?.(one)
 }
-// Of a shared name, the choice of the lease to break. It is kept while its lease is.
-function offer(select, holders) {
-  if (!select) return
-  select.hidden = holders.length === 0
-  const texts = holders.length === 0 ? [] : [['', 'Choose a lease'], ...holders.map(each => [each.token, each.title + ', ' + each.owner]), ['all', 'All of them']]
-  if (select.dataset.texts === JSON.stringify(texts)) return
-  select.dataset.texts = JSON.stringify(texts)
-  const chosen = select.value
-  select.replaceChildren(...texts.map(([value, text]) => {
-    const option = el('option', text)
-    option.value = value
-    return option
-  }))
-  select.value = texts.some(([value]) => value === chosen) ? chosen : ''
-}
-function breaking(name) {
-  const form = el('form')
-  const which = el('select')
-  which.setAttribute('aria-label', 'The lease to break')
-  which.hidden = true
-  const typed = el('input')
-  typed.setAttribute('aria-label', 'Type the name to break it')
-  typed.placeholder = name
-  const result = el('p', '', 'dim')
-  result.setAttribute('role', 'status')
-  const button = el('button', 'Break')
-  form.append(which, ' ', typed, ' ', button)
-  form.onsubmit = async event => {
-    event.preventDefault()
-    if (typed.value !== name) return put(result, 'Type the name exactly to break it')
-    if (!which.hidden && which.value === '') return put(result, 'Choose the lease to break, or all of them')
-    const token = which.hidden ? $('one').dataset.token : which.value // of the holder on the screen
-    if (!token) return put(result, 'Not broken: no holder is shown')
-    const said = await fetch(url({ api: 'break', name, typed: typed.value, token }),
-      { method: 'POST', headers: { 'x-holdfast-change': '1' } })
-      .then(answer => answer.json()).catch(error => ({ error: 'No answer came, so it may have been broken. ' + error.message }))
-    put(result, said.error ?? (said.broken ? 'Taken from its holder. Token ' + said.token + ' is higher than its token.' : 'Not broken: that holder no longer has it'))
-  }
-  return [el('h2', 'Break'), el('p', 'Takes a lease from the holder that is shown, who may go on working until its next renewal. Type the name:', 'dim'), form, result]
+function factsOf({ state, use, isMarker, at, leases: [lease], waiters }) {
+  const waiting = [['Waiters', waiters.length === 0 ? 'none' : String(waiters.length)]]
+  if (waiters.length > 0) waiting.push(['Longest wait', '≥ ' + span(Math.max(...waiters.map(({ waited }) => waited)))])
+  if (state === 'unknown') return [['State', 'Unknown: it was not seen' + (look.isPartial ? ', and only some names are read' : '')]]
+  if (state === 'free') return [['State', 'Free'], ...waiting]
+  if (use !== null) return [['Held', use], ...waiting]
+  const { owner, from, isSinceGrant, remaining } = lease, age = least(isSinceGrant, at - from)
+  if (isMarker) return [['Ran', 'by ' + owner], ['Started', age + ' ago'], ['Counts for', 'another ' + span(remaining)]]
+  return [['Held by', owner], ['Held for', age], ['Renew by', 'in ' + span(remaining)], ...waiting]
 }
 `
 
+/** The part of the script that shows one name. */
+export const NAME_SCRIPT: string = TABLE_SCRIPT + HOLDERS_SCRIPT + BREAK_SCRIPT + NAME
+
 /** Its style. */
 export const NAME_STYLE: string = `
-.title { font-size: 1.5rem; overflow-wrap: anywhere }
-#one > button { margin-top: 1rem } .body dl { grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)) } .body dd { font-size: .9rem }
+:root { --soft: light-dark(#f4f6f8, #1d2229); --bar: light-dark(#1f6fd0, #5c9df0); --danger: light-dark(#b3261e, #b8362d) }${TABLE_STYLE}${HOLDERS_STYLE}${BREAK_STYLE}
+.title { font-size: 1.5rem; line-height: 1.3; overflow-wrap: anywhere; white-space: pre-wrap }
+#one > button { margin-top: 1rem } .signs p { margin: 0 0 .75rem; border-left: .25rem solid var(--bad); padding-left: .75rem }
+.title:focus { outline: none } .facts { display: flex; flex-wrap: wrap } .facts div { flex: 1 1 9rem } @media (min-width: 40.01rem) { .facts div { max-width: 18rem } } .facts dd { font-size: 1rem }
 `

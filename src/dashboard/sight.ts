@@ -1,4 +1,4 @@
-import { isShared } from '../contract/record.ts'
+import { isShared, wantOf } from '../contract/record.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { Hold } from './hold.ts'
 
@@ -9,8 +9,8 @@ const KEPT_HOLDS = 20
 export interface SeenWaiter {
   readonly owner: string
   readonly note: string
-  /** How many slots it wants. */
-  readonly units: number
+  /** How it wants a name that others may share: see `wantOf`. */
+  readonly want: string
   /** Milliseconds since 1970 from when on it certainly waited. It may wait for longer. */
   readonly since: number
 }
@@ -67,9 +67,10 @@ export class Sight {
     const isSame = this.holds.length > 0 && begun.length === 0
     const known = isSame ? onlyOnes(this.waiters) : undefined
     const now = onlyOnes(waiting)
-    this.waiters = waiting.map(({ owner, note, units = 1 }) => {
+    this.waiters = waiting.map(waiter => {
+      const { owner, note } = waiter
       const since = now.has(owner) ? known?.get(owner)?.since : undefined
-      return { owner, note, units, since: since ?? at }
+      return { owner, note, want: wantOf(waiter, records), since: since ?? at }
     })
     this.#isKnown = true
     this.past = [...ended.toReversed(), ...this.past].slice(0, KEPT_HOLDS)

@@ -1,7 +1,6 @@
-import { slotsText, useOf } from '../contract/record.ts'
+import { useOf } from '../contract/record.ts'
 import { isMarker, titleOf } from '../contract/reserved.ts'
 import type { Change } from './changes.ts'
-import type { Hold } from './hold.ts'
 import type { Sight } from './sight.ts'
 import type { Sign } from './signs.ts'
 import type { Look } from './survey.ts'
@@ -32,26 +31,6 @@ export function overview(look: Look, access: string, { acquired, lost }: Process
 function recent(changes: readonly Change[]): readonly Change[] {
   const kinds = [true, false].flatMap(kind => changes.filter(({ isTakeover }) => isTakeover === kind).slice(0, 5))
   return kinds.sort((a, b) => b.at - a.at)
-}
-
-/** The page of one name, from the last look: it does not ask the store. */
-export function detail(name: string, look: Look | undefined): Record<string, unknown> {
-  const sight = look?.sights.get(name)
-  const seen = sight ? [...sight.holds, ...sight.past] : []
-  return {
-    name,
-    title: titleOf(name),
-    isMarker: isMarker(name),
-    signs: (look?.signs.get(name) ?? []).map(({ text }) => text),
-    holders: sight?.isShared ? sight.holds.map(held) : [],
-    seen: seen.map(({ owner, token, since, seen: to }) => ({ owner, token, from: since, to })),
-    waiters: sight?.waiters ?? [],
-  }
-}
-
-/** One of several holders. */
-function held({ owner, token, slots, note, remaining, age, isSinceGrant }: Hold): Record<string, unknown> {
-  return { title: slotsText(slots), owner, token, note, remaining, held: age, isSinceGrant }
 }
 
 /** A shared name is one row: how much of it is held, since when, and what is left of the first lease to end. */

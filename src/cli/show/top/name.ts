@@ -39,8 +39,8 @@ export function nameLines(
     ...section(
       'Queue',
       waiters.map(
-        ({ owner, note, units, since }, index) =>
-          `${index + 1}  ${owner}, waits ${units > 1 ? `for ${units} slots, ` : ''}for at least ${span(at - since)}${note && `, ${note}`}`,
+        ({ owner, note, want, since }, index) =>
+          `${index + 1}  ${owner}, waits ${want && `${want}, `}for at least ${span(at - since)}${note && `, ${note}`}`,
       ),
       'Nobody waits',
     ),

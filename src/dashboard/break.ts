@@ -1,0 +1,44 @@
+import { LeaseError, messageOf } from '../contract/errors.ts'
+import { isShared, slotsText } from '../contract/record.ts'
+import { titleOf } from '../contract/reserved.ts'
+import type { Locks } from '../create-locks.ts'
+
+/** What the page asks for. */
+export interface BreakRequest {
+  readonly name: string
+  /** What was typed: the name, as the page shows it. */
+  readonly typed: string
+  /** The token of the lease that the page showed, or `all`. */
+  readonly of: string
+}
+
+/** Takes a lease only from the holder that the page showed, or from all. The status of the answer, and its JSON. */
+export async function breakShown(
+  locks: Pick<Locks, 'inspect' | 'break'>,
+  { name, typed, of }: BreakRequest,
+): Promise<readonly [status: number, answer: Record<string, string>]> {
+  const title = titleOf(name)
+  if (typed !== title) return [400, { error: `Not broken: type ${title} exactly` }]
+  try {
+    if (!/^(all|\d{1,20})$/.test(of)) return await refused(locks, name)
+    const token = await locks.break(name, of === 'all' ? {} : { token: BigInt(of) })
+    if (token !== undefined) return [200, { token: `${token}` }]
+    return [409, { error: of === 'all' ? `${title} is free` : 'Not broken: that holder no longer has it' }]
+  } catch (error) {
+    const isInvalid = LeaseError.is(error) && error.code === 'INVALID_ARGUMENT'
+    return [isInvalid ? 400 : 502, { error: messageOf(error) }]
+  }
+}
+
+/** The lease that is meant was not named. */
+async function refused(
+  locks: Pick<Locks, 'inspect'>,
+  name: string,
+): Promise<readonly [status: number, answer: Record<string, string>]> {
+  const title = titleOf(name)
+  const { holders } = await locks.inspect(name)
+  if (holders.length === 0) return [409, { error: `${title} is free` }]
+  if (!isShared(holders)) return [400, { error: `Not broken: the token of the holder of ${title} is missing` }]
+  const slots = holders.flatMap(holder => holder.slots ?? [0]).sort((a, b) => a - b)
+  return [400, { error: `${title} is shared, and held in ${slotsText(slots)}: choose one lease, or all` }]
+}

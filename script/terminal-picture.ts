@@ -1,4 +1,4 @@
-import { widthOf } from '../src/cli/show/top/text.ts'
+import { widthOf } from '../src/cli/show/text.ts'
 
 /** Pixels. With the fallback fonts a column is between 7.7 and 8.4 wide; `textLength` makes it the same for all. */
 const CELL = { width: 8.4, height: 20 }

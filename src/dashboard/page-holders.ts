@@ -19,7 +19,7 @@ function showHolders(made, { at, leases, isSlotted, isMarker, signs }) {
   rows.forEach((row, index) => {
     const { from, to, isOverdue } = leases[index], bar = row.children[2].firstChild
     const isStuck = isOverdue || (to === null && !isSlotted && signs.length > 0)
-    row.className = [isStuck && 'stuck', isOverdue && 'late', (to !== null || isMarker) && 'over'].filter(Boolean).join(' ')
+    row.className = [isStuck && 'trouble', isOverdue && 'late', (to !== null || isMarker) && 'over'].filter(Boolean).join(' ')
     // By script, because the policy of the page refuses a style in HTML.
     bar.style.marginLeft = 'min(' + 100 * (from - start) / whole + '%, 100% - 3px)'
     bar.style.width = 100 * ((to ?? at) - from) / whole + '%'
@@ -35,14 +35,14 @@ function showQueue(made, { waiters }) {
 /** Its style. */
 export const HOLDERS_STYLE: string = `
 .holders:not(.slotted) .slot, .queue.plain .want { display: none }
-.slot { font-weight: 600 } .token { color: var(--dim) } .queue { max-width: 40rem }
+.grid .slot { font-weight: 600 } .token { color: var(--dim) } .queue { max-width: 40rem }
 .slotted tbody tr:has(.slot span:empty) { border-color: transparent }
 .holders th.lane { text-align: right } .lane { width: 30% }
 td.lane { background: linear-gradient(var(--soft) 0 0) 0 .2rem / 100% .875rem content-box content-box no-repeat }
 td.lane span { display: block; margin-top: .2rem; min-width: 3px; height: .875rem; border-radius: 2px; background: var(--bar) }
-.stuck td.lane span { background: var(--bad) } .late .to small { color: var(--bad) }
-.over td.lane span { background: var(--dim) } .stuck.over td.lane span { border-right: 3px solid var(--bad) }
-@media (max-width: 40rem) {
+.trouble td.lane span { background: var(--bad) } .late .to small { color: var(--bad) }
+.over td.lane span { background: var(--dim) } .trouble.over td.lane span { border-right: 3px solid var(--bad) }
+@media (max-width: 44rem) {
   .holders tr { grid-template: 'slot slot slot' 'who who for' 'lane lane lane' 'from to token' / auto 1fr auto }
   .grid .slot { grid-area: slot } .who { grid-area: who } .for { grid-area: for } .lane { grid-area: lane; width: auto } .want { grid-area: want }
   .from { grid-area: from } .to { grid-area: to } .token { grid-area: token } .place { grid-area: place }

@@ -1,4 +1,4 @@
-/** Tables of the page of one name. Below 40rem each row is a card. */
+/** Tables of the page of one name. Below 44rem each row is a card. */
 export const TABLE_SCRIPT: string = `
 // Columns have a title and a class. A cell has a text, and a remark below it.
 function grid(name, columns) {
@@ -45,7 +45,7 @@ export const TABLE_STYLE: string = `
 .grid .for { text-align: right } .grid .place { width: 2rem; color: var(--dim) }
 .grid .who { white-space: normal; overflow-wrap: anywhere }
 .grid small { display: block; font-size: .8125rem; color: var(--dim) } .grid small:empty { display: none }
-@media (max-width: 40rem) {
+@media (max-width: 44rem) {
   .grid thead { position: absolute; clip-path: inset(50%) }
   .grid tr { display: grid; gap: 0 .5rem; padding: .5rem 0 } .grid td { padding: 0; white-space: normal }
   .grid td:not(.lane):has(:first-child:empty + :empty) { display: none }

@@ -284,11 +284,14 @@ export class Group implements Listener {
     await this.session.close(!this.places.isHolding() && this.#arriving === 0)
   }
 
-  /** The waiters of this session behind a node watch the one that replaces it, and need not ask. */
+  /**
+   * The waiters of this session behind a node watch the one that replaces it, and need not ask. Only those that are watched:
+   * a request for others would keep the session, and with it the positions of waiters that have stopped asking.
+   */
   #follow(connection: Connection, path: string, successor: string): void {
     for (const [id, delay] of this.#watches.at(path)) {
       const place = this.places.get(id)
-      if (!place || (delay === 0 && !this.#isBehind(place, path))) continue
+      if (place?.watch?.aborted !== false || (delay === 0 && !this.#isBehind(place, path))) continue
       this.#watches.remove(path, id)
       if (delay === 0) place.behind = parseNode(successor)
       this.arm(connection, place.name, successor, id, delay).then(

@@ -90,7 +90,7 @@ test('when a node is deleted, only current waiters are woken', async () => {
   await group.close()
 })
 
-test('a waiter behind one that begins to hold is not woken, and its process knows that the name is held', async () => {
+test('a watched waiter behind one that begins to hold is not woken, and its process knows that the name is held', async () => {
   await using others = storeOf(server)
   const [holder, next] = [claimOf('followed'), claimOf('followed', { queue: true })]
   await hold(others, holder)
@@ -106,6 +106,7 @@ test('a waiter behind one that begins to hold is not woken, and its process know
   const claim = claimOf('followed')
   const { place, queue } = await group.put(connection, claim, 'w')
   place.behind = queue.nodes[1]
+  place.watch = signal
   expect(place.behind?.id).toBe(next.id)
   expect(await group.arm(connection, 'followed', place.behind?.name ?? '', claim.id, 0)).toBe(true)
   await others.release(holder, signal)
@@ -114,6 +115,26 @@ test('a waiter behind one that begins to hold is not woken, and its process know
   expect([woken, held]).toEqual([[], ['followed']])
   await others.release(next, signal)
   await until('it is woken', () => woken.length > 0)
+  await group.close()
+})
+
+test('a waiter that is not watched does not keep its session when the waiter before it leaves', async () => {
+  await using others = storeOf(server)
+  const [holder, next] = [claimOf('left'), claimOf('left', { queue: true })]
+  await hold(others, holder)
+  await others.acquire(next, signal)
+  const woken: string[] = []
+  const listener = { wake: (id: string) => woken.push(id), lose: () => {}, hold: () => {} }
+  const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
+  const connection = await group.connection(0)
+  const claim = claimOf('left')
+  const { place, queue } = await group.put(connection, claim, 'w')
+  place.behind = queue.nodes[1]
+  await group.arm(connection, 'left', place.behind?.name ?? '', claim.id, 0)
+  const send = vi.spyOn(connection, 'send')
+  await others.release(next, signal)
+  await until('it is woken', () => woken.length > 0)
+  expect(send).not.toHaveBeenCalled()
   await group.close()
 })
 

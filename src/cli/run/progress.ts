@@ -19,12 +19,21 @@ export function reportLease(names: readonly string[], output: Output): void {
 /** While this process waits for a shared name: reports that once. Each busy event names only one of several holders. */
 export function reportSharedWait(shared: string, output: Output): void {
   let isReported = false
-  subscribe('lease_busy', ({ name }) => {
+  subscribe('lease_busy', ({ name, holder, ahead }) => {
     if (isReported || name !== shared) return
     isReported = true
-    const text = `${name} is shared and not free yet, waiting; to see its holders: holdfast ls ${name}`
-    output.info('waiting', text, { name })
+    const text = `${name} is ${describeHolder(holder, true)}, waiting${aheadText(ahead)}; ${seeAll(name)}`
+    output.info('waiting', text, { name, holder, ahead })
   })
+}
+
+/** How to see all holders of a shared name. */
+export function seeAll(name: string): string {
+  return `holdfast inspect ${name} shows all`
+}
+
+function aheadText(ahead: number | undefined): string {
+  return ahead ? `; ${ahead} ahead` : ''
 }
 
 /** While this process waits: reports the holder, once per holder. */
@@ -34,7 +43,7 @@ export function reportHolders(output: Output): void {
     const key = holder && `${name} ${holder.owner} ${holder.token}`
     if (!holder || key === last) return
     last = key
-    const queue = ahead ? `; ${ahead} ahead` : ''
-    output.info('waiting', `${name} is ${describeHolder(holder)}, waiting${queue}`, { name, holder, ahead })
+    const text = `${name} is ${describeHolder(holder)}, waiting${aheadText(ahead)}`
+    output.info('waiting', text, { name, holder, ahead })
   })
 }

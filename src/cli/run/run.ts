@@ -9,7 +9,7 @@ import { connectedTo } from './connecting.ts'
 import type { Held } from './held.ts'
 import { checkPlatform, hold, type Release } from './hold.ts'
 import { describeHolder } from './holder.ts'
-import { reportHolders, reportLease, reportSharedWait } from './progress.ts'
+import { reportHolders, reportLease, reportSharedWait, seeAll } from './progress.ts'
 import { Retention } from './retention.ts'
 import { parseRun, type RunOptions, type Sharing } from './run-options.ts'
 
@@ -60,15 +60,13 @@ async function acquire(locks: Locks, options: RunOptions, output: Output, signal
   } catch (error) {
     if (!LeaseError.is(error) || error.code !== 'BUSY') throw error
     const { holder, leaseName = name, waited } = error
-    if (sharing) return output.fail(error, wait > 0 ? EXIT.timeout : options.busyExit)
+    const shown = sharing ? name : leaseName
+    const state = describeHolder(holder, sharing !== undefined) + (sharing ? `; ${seeAll(name)}` : '')
     const [text, exit] =
       wait > 0
-        ? [
-            `${leaseName} was not acquired within ${formatDuration(wait)}: it is ${describeHolder(holder)}`,
-            EXIT.timeout,
-          ]
-        : [`${leaseName} is ${describeHolder(holder)}`, options.busyExit]
-    return output.fail(new LeaseError('BUSY', text, { leaseName, holder, waited }), exit)
+        ? [`${shown} was not acquired within ${formatDuration(wait)}: it is ${state}`, EXIT.timeout]
+        : [`${shown} is ${state}`, options.busyExit]
+    return output.fail(new LeaseError('BUSY', text, { leaseName: shown, holder, waited }), exit)
   }
 }
 

@@ -20,7 +20,9 @@ describe('holdfast run ends with', () => {
     await holding('job', '--owner', 'alice', '--note', 'nightly run')
     const { code, out, err } = await holdfast(['run', 'job', '--', 'echo', 'ran'])
     expect({ code, out }).toEqual({ code: 75, out: '' })
-    expect(err).toMatch(/^holdfast: job is held by alice for another [\d.]+ s \(token \d+, "nightly run"\)\n$/)
+    expect(err).toMatch(
+      /^holdfast: job is held by alice, for another [\d.]+ s unless renewed \(token \d+, "nightly run"\)\n$/,
+    )
   })
 
   test('the code of -E instead of 75, and with -q without a message', async () => {
@@ -40,8 +42,10 @@ describe('holdfast run ends with', () => {
     const { code, out, err } = await holdfast(['run', 'job', '--wait', '1s', '--', 'echo', 'ran'])
     expect({ code, out }).toEqual({ code: 124, out: '' })
     const [waiting, vain] = err.split('\n')
-    expect(waiting).toMatch(/^holdfast: job is held by alice for another [\d.]+ s \(token \d+\), waiting$/)
-    expect(vain).toMatch(/^holdfast: job was not acquired within 1 s: it is held by alice for another/)
+    expect(waiting).toMatch(
+      /^holdfast: job is held by alice, for another [\d.]+ s unless renewed \(token \d+\), waiting$/,
+    )
+    expect(vain).toMatch(/^holdfast: job was not acquired within 1 s: it is held by alice, for another/)
   })
 
   test('126 when the command is not executable', async () => {
@@ -218,12 +222,12 @@ test('a waiter reports each new holder once, and runs when it acquires the name'
     '-c',
     'echo ready; exec sleep 60',
   ])
-  await second.reports(/held by alice .* waiting/)
+  await second.reports(/held by alice, .* waiting/)
   const third = start(['run', 'job', '--wait', '1h', '--', 'echo', 'third'])
-  await third.reports(/held by alice .* waiting; 1 ahead/)
+  await third.reports(/held by alice, .* waiting; 1 ahead/)
   first.kill('SIGTERM')
   await second.prints('ready')
-  await third.reports(/held by bob .* waiting/)
+  await third.reports(/held by bob, .* waiting/)
   second.kill('SIGTERM')
   expect(await third.ended).toMatchObject({ code: 0, out: 'third\n' })
   expect(third.err.match(/held by alice/g)).toHaveLength(1)

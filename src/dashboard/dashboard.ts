@@ -3,6 +3,8 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { checkKeys, checkStoredName, invalid } from '../contract/check.ts'
 import { subscribe } from '../contract/events.ts'
+import { mask } from '../contract/mask.ts'
+import { printable } from '../contract/printable.ts'
 import type { Locks } from '../create-locks.ts'
 import { breakShown } from './break.ts'
 import { detail } from './detail.ts'
@@ -26,6 +28,8 @@ export interface AccessContext {
 export interface DashboardOptions {
   /** Is called for every request. If it throws or returns anything else, the request is refused. */
   authorize(context: AccessContext): Access | PromiseLike<Access>
+  /** What the page says that it shows, such as the URL of the store. User, password and options are left out. @default '' */
+  readonly store?: string | undefined
 }
 
 /**
@@ -58,7 +62,7 @@ const STREAM = {
   'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
 }
-const known = new Set(['authorize'])
+const known = new Set(['authorize', 'store'])
 
 /**
  * A page that shows who holds each name, who waits, and what went from one holder to another. It looks at the store while
@@ -68,6 +72,8 @@ export function dashboard(locks: Pick<Locks, 'list' | 'inspect' | 'break'>, opti
   checkKeys(options, known, 'dashboard')
   if (typeof options?.authorize !== 'function')
     throw invalid("dashboard needs authorize, a function that returns 'none', 'read' or 'operate' for a request")
+  if (typeof (options.store ?? '') !== 'string')
+    throw invalid(`store must be a string, such as redis://cache:6379, not ${typeof options.store}`)
   if (typeof locks?.list !== 'function') throw invalid('dashboard needs locks, such as createLocks(store)')
   return new Board(locks, options)
 }
@@ -75,6 +81,7 @@ export function dashboard(locks: Pick<Locks, 'list' | 'inspect' | 'break'>, opti
 class Board implements Dashboard {
   readonly #locks: Pick<Locks, 'list' | 'inspect' | 'break'>
   readonly #options: DashboardOptions
+  readonly #store: string
   readonly #survey: Survey
   readonly #nodes: Nodes
   readonly #streams = new Set<() => void>()
@@ -91,6 +98,7 @@ class Board implements Dashboard {
   constructor(locks: Pick<Locks, 'list' | 'inspect' | 'break'>, options: DashboardOptions) {
     this.#locks = locks
     this.#options = options
+    this.#store = withoutSecrets(options.store ?? '')
     this.#survey = new Survey(locks)
     this.#nodes = new Nodes(locks)
     this.#unsubscribe = [
@@ -214,10 +222,19 @@ class Board implements Dashboard {
     const { events } = this.#written
     const known = events.get(access)
     if (known) return known
-    const event = Buffer.from(`data: ${JSON.stringify(overview(look, access, this.#process))}\n\n`)
+    const event = Buffer.from(`data: ${JSON.stringify(overview(look, access, this.#process, this.#store))}\n\n`)
     events.set(access, event)
     return event
   }
+}
+
+/** A URL without its user, password and options. */
+function withoutSecrets(url: string): string {
+  return printable(
+    mask(url)
+      .replace(/\/\/[^/\s]*@/, '//')
+      .replace(/[?#].*/, ''),
+  )
 }
 
 function requestOf(node: IncomingMessage): Request | undefined {

@@ -1,89 +1,169 @@
-/** The part of the script that shows all names: one table, whose rows are kept by name. */
+/** The first screen. */
+export const OVERVIEW: string = `<div id="verdict"><p id="say"></p><p id="why"></p></div>
+<main id="all">
+<dl id="counts"></dl>
+<label id="search">Filter <input id="filter" type="search" placeholder="name, holder or note"></label>
+<table id="rows"><thead><tr><th class="name">Name</th><th class="holder">Holder</th><th class="held">Held</th><th class="due">Renew by</th>
+<th class="count">Waiters</th><th class="wait">Longest wait</th><th class="note">Note</th></tr></thead></table>
+<p id="none" role="status"></p>
+<section id="past"><h2>Changes of holder</h2><p id="sum" class="dim"></p><ul id="changes"></ul></section>
+</main>
+<main id="one" hidden></main>`
+
+/** Its script: one table, in which each name has a body of its own. */
 export const OVERVIEW_SCRIPT: string = `
-const rows = new Map()
-// Holders that may be stuck first, then the longest wait, then the longest hold: rows then seldom change places.
-function order(a, b) {
-  return b.signs.length - a.signs.length || (b.waited ?? -1) - (a.waited ?? -1) || (b.held ?? -1) - (a.held ?? -1) || (a.name < b.name ? -1 : 1)
+const table = $('rows'), bodies = new Map()
+const COLUMNS = ['name', 'holder', 'held', 'due', 'count', 'wait', 'note']
+let filtered = ''
+
+function line(name) {
+  const made = el('tr', '', name)
+  made.append(...COLUMNS.map(column => el('td', '', column)))
+  return made
 }
-// The answer to "is anything wrong?", and a link to it.
-function judge(say, why, each) {
-  $('verdict').className = $('why').className = look.failure !== null || each?.signs.length > 0 ? 'bad' : ''
-  put($('say'), say)
+// Of a name, or of one slot of it. What is cut can be read in full.
+function fill(cells, { owner, held, isSinceGrant, remaining, isMarker, waiters, waited, note }) {
+  const texts = [owner ?? 'free', held === null ? '' : isMarker ? 'ran' : (isSinceGrant ? '' : '≥ ') + span(held), remaining === null || isMarker ? '' : span(remaining),
+    waiters ? String(waiters) : '', waiters ? span(waited) : '', note]
+  texts.forEach((text, index) => put(cells[index + 1].lastChild ?? cells[index + 1], text))
+  cells[1].title = owner ?? ''
+  cells[6].title = note
+}
+function add(each) {
+  const body = el('tbody'), main = line('main'), sign = el('tr', '', 'sign'), link = el('button', each.title, 'link'), said = el('td')
+  link.onclick = () => go(each.name)
+  link.title = each.title
+  main.firstChild.append(link)
+  said.colSpan = COLUMNS.length
+  sign.append(said)
+  body.append(main, sign)
+  bodies.set(each.name, body)
+  return body
+}
+// A shared name opens to its slots.
+function share(body, cell) {
+  const opener = el('button', ' ', 'open')
+  opener.setAttribute('aria-expanded', 'false')
+  opener.onclick = () => {
+    opener.setAttribute('aria-expanded', String(body.classList.toggle('opened')))
+    show(body, body.each, '', false)
+  }
+  cell.replaceChildren(opener)
+}
+// While a pointer or the keyboard is in the rows, no line appears or vanishes that would move others.
+function show(body, each, sign, isStill) {
+  body.each = each
+  const [main, { firstChild: said }] = body.children
+  const isShared = each.slots.length > 0, cell = main.children[1]
+  if (isShared && !cell.firstElementChild) share(body, cell)
+  if (!isShared && !isStill && cell.firstElementChild) cell.replaceChildren('')
+  fill(main.children, each)
+  body.classList.toggle('stuck', each.troubles.length > 0)
+  body.classList.toggle('marker', each.isMarker)
+  if (!isStill || said.textContent !== '') put(said, sign || (isStill ? '–' : ''))
+  const slots = body.classList.contains('opened') ? each.slots : []
+  while (!isStill && body.children.length < slots.length + 2) body.append(line('slot'))
+  while (!isStill && body.children.length > slots.length + 2) body.lastChild.remove()
+  ;[...body.children].slice(2).forEach((made, index) => {
+    const slot = slots[index] ?? { title: '–', owner: null, held: null, remaining: null, note: '' }
+    put(made.firstChild, slot.title)
+    fill(made.children, slot)
+  })
+}
+const isWanted = (each, filter) => [each, ...each.slots].map(({ title, owner, note }) => [title, owner, note].join(' ')).join(' ').toLowerCase().includes(filter)
+function renderRows() {
+  const filter = $('filter').value.toLowerCase()
+  const isStill = filter === filtered && (table.matches(':has(:focus-visible)') || (matchMedia('(hover: hover)').matches && table.matches(':hover')))
+  filtered = filter
+  const present = look.names.filter(each => each.owner !== null || each.waiters > 0)
+  let wanted = present.filter(each => isWanted(each, filter))
+  if (isStill) {
+    const now = new Map(look.names.map(each => [each.name, each]))
+    const gone = { owner: '–', held: null, remaining: null, waiters: 0, note: '', troubles: [], slots: [] }
+    wanted = [...[...table.tBodies].map(({ each }) => now.get(each.name) ?? { ...each, ...gone }), ...wanted.filter(each => !bodies.has(each.name))]
+  }
+  const said = new Set()
+  wanted.forEach((each, index) => {
+    const signs = each.troubles.filter(trouble => !said.has(trouble))
+    for (const trouble of signs) said.add(trouble)
+    const isNew = !bodies.has(each.name), body = bodies.get(each.name) ?? add(each)
+    show(body, each, signs.map(trouble => look.troubles[trouble]).join('. '), isStill && !isNew)
+    if (table.tBodies[index] !== body) table.insertBefore(body, table.tBodies[index] ?? null)
+  })
+  const kept = new Set(wanted.map(each => each.name))
+  for (const [name, body] of bodies) if (!kept.has(name)) { body.remove(); bodies.delete(name) }
+  table.hidden = wanted.length === 0
+  $('search').hidden = present.length === 0 && filter === ''
+  put($('none'), wanted.length === 0 && present.length > 0 ? 'No name, holder or note contains “' + $('filter').value + '”' : '')
+}
+// The answer to "is anything wrong?". What is old is dim, and said on each screen.
+function judge({ level, say: [before, text, after], name, owner, why }, isOld) {
+  document.body.classList.toggle('stale', isOld)
+  $('verdict').className = level
+  $('verdict').hidden = shown !== '' && !isOld
+  const link = el('button', text, 'link')
+  link.id = 'lead'
+  link.onclick = () => { if (name === undefined) { $('filter').value = owner; draw() } else go(name) }
+  // It is built again only if it is another one, so that it keeps the focus.
+  if ($('say').textContent !== before + text + after) $('say').replaceChildren(before, ...(text === '' ? [] : [link]), after)
   put($('why'), why)
-  $('lead').hidden = !each
-  if (!each) return
-  put($('lead'), each.title)
-  $('lead').onclick = () => go(each.name)
 }
 function render() {
-  const { names, changes } = look
-  const taken = names.filter(each => each.owner !== null && !each.isMarker)
-  const stuck = names.filter(each => each.signs.length > 0).sort(order)
-  const waits = names.filter(each => each.waited !== null).sort((a, b) => b.waited - a.waited)
-  const first = waits[0]
-  if (look.failure !== null) judge('The store cannot be read', look.failure)
-  else if (stuck[0]) judge(stuck.length > 1 ? stuck.length + ' holders may be stuck, first' : 'May be stuck:', stuck[0].signs[0] + (stuck[0].waiters > 0 ? '. Waiting: ' + stuck[0].waiters : ''), stuck[0])
-  else if (first) judge('Longest wait:', 'At least ' + span(first.waited), first)
-  else if (look.search && look.search.usual === null) judge('Still looking for names', 'Of those found so far nobody waits, and no holder seems stuck')
-  else judge('Nobody waits, and no holder seems stuck', look.isPartial ? 'Of the names that are shown' : '')
-  const known = text => look.failure !== null ? 'unknown' : text
-  const least = look.isPartial ? 'at least ' : ''
-  $('facts').replaceChildren(...boxes([
-    ['Names held', known(least + taken.length)],
-    ['May be stuck', known(least + stuck.length)],
-    ['Waiting', known(least + names.reduce((sum, each) => sum + each.waiters, 0))],
-    ['Oldest wait, as seen', known(first ? span(first.waited) : 'none')],
-    ['Changes of holder since ' + clock(look.since), look.changed + (look.takeovers > 0 ? ', ' + look.takeovers + ' taken over' : '')],
-    ['Leases lost by this process', look.lost === null ? 'unknown' : String(look.lost)],
-  ]))
-  const filter = $('filter').value.toLowerCase()
-  const wanted = names.filter(each => (each.owner !== null || each.waiters > 0) &&
-    [each.name, each.owner, each.note, ...each.owners].join(' ').toLowerCase().includes(filter)).sort(order)
-  const keep = new Set(wanted.map(each => each.name))
-  for (const [name, row] of rows) if (!keep.has(name)) { row.remove(); rows.delete(name) }
-  const { activeElement } = document
-  let before = null
-  for (const each of wanted) {
-    let row = rows.get(each.name)
-    if (!row) {
-      row = el('tr')
-      const link = el('button', each.title, 'name')
-      link.onclick = () => go(each.name)
-      const cell = el('td')
-      cell.append(link, el('span', '', 'sign'))
-      row.append(cell, ...['Held by', 'Held for', 'Left', 'Waiting', 'Note'].map(title => {
-        const made = el('td')
-        made.dataset.title = title
-        return made
-      }))
-      rows.set(each.name, row)
-    }
-    const texts = [each.owner ?? 'free', held(each), each.owner === null ? '' : span(each.remaining),
-      each.waiters === 0 ? '' : each.waiters + ', ' + span(each.waited), each.note]
-    put(row.firstChild.lastChild, each.signs.join('. '))
-    texts.forEach((text, index) => put(row.children[index + 1], text))
-    const at = before === null ? $('rows').firstChild : before.nextSibling
-    if (at !== row) $('rows').insertBefore(row, at)
-    before = row
-  }
-  // A row that is moved loses the focus.
-  if (activeElement !== document.activeElement && activeElement.isConnected) activeElement.focus({ preventScroll: true })
-  $('changes').replaceChildren(...changes.map(each =>
-    el('li', clock(each.at) + '  ' + each.title + ': ' + each.from + ' → ' + (each.to || 'nobody') + (each.isTakeover ? ', no longer renewed' : ''))))
+  const { counts, changes } = look
+  const least = look.isPartial ? '≥ ' : ''
+  $('counts').replaceChildren(...boxes([['May be stuck', counts?.stuck], ['Waiting', counts?.waiting], ['Held', counts?.held]]
+    .map(([term, count]) => [term, count === undefined ? 'unknown' : least + count])))
+  ;[...$('counts').children].forEach((box, index) => { box.className = counts && [counts.stuck, counts.waiting][index] > 0 ? ['bad', 'warn'][index] : '' })
+  renderRows()
+  $('past').hidden = look.names.length === 0 && changes.length === 0
+  put($('sum'), [(look.changed || 'None') + ' since ' + clock(look.since), ...(look.takeovers > 0 ? [look.takeovers + ' taken over'] : []),
+    ...(look.lost === null ? [] : ['This process lost ' + (look.lost === 1 ? '1 lease' : (look.lost || 'no') + ' leases')])].join('. '))
+  $('changes').replaceChildren(...changes.map(each => {
+    const item = el('li')
+    item.append(el('span', clock(each.at), 'dim'), ' ' + each.title + ': ' + each.from + ' → ' + (each.to || 'nobody'), el('span', each.isTakeover ? ', no longer renewed' : '', 'warn'))
+    return item
+  }))
 }
+table.onmouseleave = () => { if (look && shown === '') render() }
 `
 
 /** Its style. */
 export const OVERVIEW_STYLE: string = `
-#verdict { font-size: 1.5rem; font-weight: 600; margin: 1rem 0 0; overflow-wrap: anywhere } #lead { font-weight: inherit }
-#why { margin: 0 0 1rem; min-height: 1.5em; overflow-wrap: anywhere }
-.sign { display: block; font-size: .875rem; color: var(--bad) } .sign:empty { display: none }
-table { width: 100%; border-collapse: collapse; margin-top: .75rem } th { text-align: left; color: var(--dim); font-size: .8rem }
-th, td { padding: .35rem .5rem .35rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; vertical-align: top }
-@media (max-width: 40rem) {
-  thead { position: absolute; clip-path: inset(50%) }
-  tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line) }
-  td { display: block; border: 0; padding: 0 } td:empty { display: none }
-  td[data-title]::before { content: attr(data-title) ' '; color: var(--dim) }
+#store { color: var(--dim); font-weight: 400; margin-left: .25rem; overflow-wrap: anywhere }
+#verdict { margin: 1.5rem 0 1.25rem; border-left: .25rem solid var(--ok); padding-left: .75rem } #verdict.warn { border-color: var(--warn) }
+#verdict.bad { border-color: var(--bad) } #verdict p { margin: 0; overflow-wrap: anywhere } .bad #say { color: var(--bad) }
+#verdict #say { font-size: 1.375rem; font-weight: 600; line-height: 1.3; min-height: 1.3em } #why { min-height: 1.5em } #say .link { font-weight: inherit }
+button.link { border: 0; padding: 0; text-align: left; text-decoration: underline; text-underline-offset: .2em; cursor: pointer }
+#counts { grid-template-columns: repeat(3, minmax(0, 10rem)); gap: .75rem; margin-bottom: 1.25rem }
+#counts dd { font-size: 1.5rem; line-height: 1.25; font-variant-numeric: tabular-nums } #counts .bad dd { color: var(--bad) } #counts .warn dd { color: var(--warn) }
+#search { display: block; margin: 0 0 .75rem } #filter { width: 20rem; margin-left: .25rem } ::placeholder { color: var(--dim); opacity: 1 }
+#rows { width: 100%; border-collapse: collapse; table-layout: fixed; font-size: .9375rem }
+#rows th { color: var(--dim); font-size: .8125rem; font-weight: 500; text-align: left }
+#rows th, #rows td { padding: .375rem 1rem .375rem 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis }
+#rows tbody { border-top: 1px solid var(--line) } #rows tbody:hover { background: var(--soft) }
+#rows .held, #rows .due, #rows .count, #rows .wait { text-align: right; font-variant-numeric: tabular-nums }
+#rows th.held, #rows th.due { width: 6rem } th.count { width: 5rem } #rows th.wait { width: 8rem } th.holder { width: 20% } th.note { width: 24% } #rows .wait { padding-right: 2rem }
+#rows .link, #rows .open { max-width: 100%; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom }
+#rows .link { font-weight: 500; text-decoration-color: var(--dim) } #rows .note, #rows .slot { color: var(--dim) }
+#rows .open { border: 0; padding: 0; cursor: pointer } .open::after { content: ' ▸' } .open[aria-expanded=true]::after { content: ' ▾' }
+#rows .slot td { padding-top: 0 } #rows .slot .name { padding-left: 1.25rem }
+#rows .sign td { padding-top: 0; color: var(--bad); white-space: normal; overflow-wrap: anywhere } .sign:has(td:empty) { display: none }
+.stuck { box-shadow: inset .25rem 0 var(--bad) } #rows .stuck .name, #rows .stuck .sign td { padding-left: .75rem } #rows .stuck .slot .name { padding-left: 2rem }
+#none:empty { display: none } #none { color: var(--dim); padding: 1.5rem 0; margin: 0; text-align: center; overflow-wrap: anywhere }
+#sum { margin-bottom: .5rem } #changes { list-style: none; padding: 0; font-variant-numeric: tabular-nums } #changes .warn { color: var(--warn) }
+.stale #all { --ink: var(--old); --dim: var(--old); --bad: var(--old); --warn: var(--old); color: var(--old) } .stale #counts dd { font-size: 1rem; line-height: 1.875rem }
+@media (max-width: 44rem) {
+  body { font-size: 15px; padding: .75rem } #verdict { margin: .75rem 0 } #verdict #say { font-size: 1.2rem } #filter { display: block; width: 100%; margin: 0 }
+  #counts { grid-template-columns: repeat(3, 1fr); gap: .5rem; margin-bottom: .75rem } #counts dt { white-space: nowrap } #counts div { padding: .35rem .6rem }
+  #rows, #rows tbody, #rows .sign td { display: block } #rows thead { position: absolute; clip-path: inset(50%) }
+  #rows tr:not(.sign) { display: grid; grid-template-columns: minmax(0, auto) minmax(0, 1fr) auto auto; column-gap: .35rem } #rows tbody { padding: .4rem 0 }
+  #rows tr:not(.sign) > td { padding: 0 } #rows .due { display: none } #rows .main td:nth-child(n + 2) { color: var(--dim) }
+  #rows .name { grid-area: 1 / 1 / 2 / 3 } #rows .held { grid-area: 1 / 3 / 2 / 5 } #rows .main td:nth-child(n + 5), #rows .main .holder { grid-row: 2 }
+  #rows td.holder { grid-column: 1 } #rows td.note { grid-column: 2 } #rows td.count { grid-column: 3 } #rows td.wait { grid-column: 4 }
+  tbody:not(.marker) .main .held:not(:empty)::before { content: 'held ' } .count:not(:empty)::after { content: ' wait,' } #rows .note:not(:empty)::before { content: '· ' }
+  #rows tr.slot:not(.sign) { grid-template-columns: 5rem minmax(0, auto) minmax(0, 1fr) auto; padding: .2rem 0 0 .75rem } #rows .slot .name { grid-area: 1 / 1 }
+  #rows .slot .holder { grid-area: 1 / 2 } #rows .slot .note { grid-area: 1 / 3 } #rows .slot .held { grid-area: 1 / 4 }
+  #rows .stuck { padding-left: .75rem } #rows .stuck .sign td, #rows tr td.name { padding: 0 !important }
 }
+@media (min-width: 60rem) { #say, body:not(.stale) #why { white-space: nowrap; overflow: hidden; text-overflow: ellipsis } }
 `

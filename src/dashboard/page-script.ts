@@ -43,12 +43,14 @@ function route() {
 }
 function draw() {
   if (!look) return
-  $('state').className = look.failure === null ? '' : 'bad'
-  put($('state'), look.failure !== null ? 'The store cannot be read: ' + look.failure + (look.names.length > 0 ? '. Shown is what was seen at ' + clock(look.at) : '')
-    : 'Watched since ' + clock(look.since) + ', every ' + span(look.pause) + (look.access === 'read' ? ', read only' : '') +
+  const { failure, verdict } = look
+  document.title = look.title
+  put($('store'), look.store)
+  put($('state'), failure !== null ? look.names.length > 0 ? 'Seen at ' + clock(look.at) : '' : 'Watched since ' + clock(look.since) + ', every ' + span(look.pause) + (look.access === 'read' ? ', read only' : '') +
     (!look.search ? look.isPartial ? ', only the first names' : ''
       : look.search.usual === null ? '. Still looking for names among other keys, since ' + clock(look.search.began)
       : '. New names are found within about ' + span(look.search.usual)))
+  judge(verdict, failure !== null)
   if (shown === '') { delete $('one').dataset.name; render() } else renderOne().catch(() => {})
 }
 async function follow() {
@@ -83,12 +85,9 @@ async function run() {
     const began = performance.now()
     // A stream that ends at once, such as behind a proxy that keeps none open, is not asked for without a pause.
     try { await follow(); if (performance.now() - began < 1000) await rest() } catch (error) {
-      $('verdict').className = 'bad'
-      put($('say'), 'Not connected: what is shown may be old')
-      $('lead').hidden = true
-      put($('why'), '')
-      put($('state'), 'Not connected: ' + error.message)
-      $('state').className = 'bad'
+      judge({ level: 'bad', say: ['Not connected to the dashboard', '', ''], why: error.message }, true)
+      document.title = 'Not connected' + (look?.store ? ' · ' + look.store : '')
+      put($('state'), look ? 'Seen at ' + clock(look.at) : '')
       await rest()
     }
   }

@@ -2,11 +2,13 @@ import { NAME_STYLE } from './page-name.ts'
 import { OVERVIEW_STYLE } from './page-overview.ts'
 
 const COMMON = `
-:root { color-scheme: light dark; --line: light-dark(#d5d9e0, #363c47); --dim: light-dark(#5b6472, #9aa4b2);
-  --bad: light-dark(#b3261e, #ff8a80); }
-* { box-sizing: border-box }
-body { margin: 0 auto; max-width: 70rem; padding: 1rem; font: 16px/1.5 system-ui, sans-serif;
-  background: light-dark(#fff, #16191f); color: light-dark(#1c2128, #e6e9ef) }
+:root { color-scheme: light dark; --ground: light-dark(#fff, #14171c); --soft: light-dark(#f4f6f8, #1d2229);
+  --line: light-dark(#dde1e6, #313842); --ink: light-dark(#1c2128, #e6e9ef); --dim: light-dark(#5b6472, #9aa4b2);
+  --old: light-dark(#6b727d, #858d99); --bad: light-dark(#b3261e, #ff8a80); --warn: light-dark(#8a5200, #eab464);
+  --ok: light-dark(#2e7d4f, #63c58c) }
+* { box-sizing: border-box } [hidden] { display: none !important }
+body { margin: 0 auto; max-width: 76rem; padding: 1rem; font: 16px/1.5 system-ui, sans-serif;
+  background: var(--ground); color: var(--ink) }
 header { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: baseline; gap: 0 1rem }
 h1 { font-size: 1.25rem; margin: 0 } h2 { font-size: 1rem; margin: 1.5rem 0 .5rem }
 header p, dt, .dim { color: var(--dim); margin: 0 } header p { overflow-wrap: anywhere }

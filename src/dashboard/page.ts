@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { OVERVIEW } from './page-overview.ts'
 import { SCRIPT } from './page-script.ts'
 import { STYLE } from './page-style.ts'
 
@@ -9,26 +10,15 @@ export const SOURCES: { readonly script: string; readonly style: string } = {
 }
 
 /** The whole page. It has no data: the script fetches them, and shows them as text only. */
-export const PAGE: string = html(`<header><h1>Holdfast</h1><p id="state" role="status">Connecting …</p></header>
-<main id="all">
-<p id="verdict"><span id="say"></span> <button id="lead" class="name" hidden></button></p>
-<p id="why"></p>
-<dl id="facts"></dl>
-<label>Filter <input id="filter" type="search" placeholder="name, owner or note"></label>
-<div class="wide"><table>
-<thead><tr><th>Name</th><th>Holder</th><th>Held for</th><th>Left</th><th>Waiting</th><th>Note</th></tr></thead>
-<tbody id="rows"></tbody>
-</table></div>
-<h2>Changes of holder</h2>
-<ul id="changes"></ul>
-</main>
-<main id="one" hidden></main>
+export const PAGE: string =
+  html(`<header><h1>Holdfast <span id="store"></span></h1><p id="state" role="status">Connecting …</p></header>
+${OVERVIEW}
 <script>${SCRIPT}</script>`)
 
 /** What a browser shows without access. */
 export const NO_ACCESS_PAGE: string = html(`<header><h1>Holdfast</h1></header>
 <main>
-<p id="verdict" class="bad">You have no access</p>
+<div id="verdict" class="bad"><p id="say">You have no access</p></div>
 <ul>
 <li>If you started <code>holdfast dashboard</code>: open the address that it printed, with its token. It sets a cookie, so
 the browser must accept cookies.</li>

@@ -9,6 +9,7 @@ export interface Sign {
   readonly kind: 'not renewed' | 'long' | 'note'
   /** For people. */
   readonly text: string
+  readonly hold: Hold
 }
 
 /** So many times longer than nine of ten others is long. */
@@ -82,24 +83,28 @@ export function kindOf(name: string): string {
   return name.replaceAll(IDS, '#')
 }
 
-function notRenewed(name: string, { isOverdue, remaining, most }: Hold): Sign | undefined {
+function notRenewed(name: string, hold: Hold): Sign | undefined {
+  const { isOverdue, remaining, most } = hold
   if (!isOverdue || isMarker(name)) return undefined
-  return { kind: 'not renewed', text: `Not renewed for ${span(most - remaining)}, ends in ${span(remaining)}` }
+  return { kind: 'not renewed', text: `Not renewed for ${span(most - remaining)}, ends in ${span(remaining)}`, hold }
 }
 
-function long(name: string, { age, isSinceGrant }: Hold, usual: number | undefined): Sign | undefined {
+function long(name: string, hold: Hold, usual: number | undefined): Sign | undefined {
+  const { age, isSinceGrant } = hold
   if (usual === undefined || age < SHORTEST || age < FAR * usual || isMarker(name)) return undefined
   const held = `${isSinceGrant ? '' : 'at least '}${span(age)}`
-  return { kind: 'long', text: `Held for ${held}, others of ${titleOf(kindOf(name))} for ${span(usual)} or less` }
+  return { kind: 'long', text: `Held for ${held}, others of ${titleOf(kindOf(name))} for ${span(usual)} or less`, hold }
 }
 
-function sameNote({ noteIntervals, noteSince, seen }: Hold): Sign | undefined {
+function sameNote(hold: Hold): Sign | undefined {
+  const { noteIntervals, noteSince, seen } = hold
   const longest = Math.max(...noteIntervals)
   const same = seen - noteSince
   if (noteIntervals.length < 3 || same < SHORTEST || same < FAR * longest) return undefined
   return {
     kind: 'note',
     text: `Its note has not changed for ${span(same)}. Before, it changed at least every ${span(longest)}`,
+    hold,
   }
 }
 

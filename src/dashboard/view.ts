@@ -1,9 +1,14 @@
-import { useOf } from '../contract/record.ts'
+import { slotsText, useOf } from '../contract/record.ts'
 import { isMarker, titleOf } from '../contract/reserved.ts'
 import type { Change } from './changes.ts'
+import type { Hold } from './hold.ts'
 import type { Sight } from './sight.ts'
-import type { Sign } from './signs.ts'
 import type { Look } from './survey.ts'
+import { byTitle, troublesOf } from './troubles.ts'
+import { verdictOf } from './verdict.ts'
+
+/** Milliseconds: who waits for longer comes before those who are served soon. */
+const LONG_WAIT = 10_000
 
 /** What this process did itself since the dashboard was made. */
 export interface Process {
@@ -11,19 +16,37 @@ export interface Process {
   lost: number
 }
 
-/** The first screen, as JSON. What is not known is null. Times are milliseconds. */
-export function overview(look: Look, access: string, { acquired, lost }: Process): Record<string, unknown> {
+/** The first screen, as JSON. What is not known is null. Times are milliseconds. `store` is its name for people. */
+export function overview(look: Look, access: string, { acquired, lost }: Process, store = ''): Record<string, unknown> {
   const { at, since, pause, sights, signs, changes, changed, takeovers, isPartial, search, failure } = look
+  const troubles = troublesOf(signs)
+  const ofName = new Map<string, number[]>()
+  for (const [index, { names }] of troubles.entries())
+    for (const name of names) ofName.set(name, [...(ofName.get(name) ?? []), index])
+  const names = [...sights.values()].map(sight => row(sight, ofName.get(sight.name) ?? [], at)).sort(byTrouble)
+  const stuck = ofName.size
+  const what = failure ? 'Cannot be read' : stuck > 0 ? `(${stuck}) may be stuck` : 'Holdfast'
   return {
-    ...{ at, since, pause, isPartial, access },
+    ...{ at, since, pause, isPartial, access, store },
     failure: failure?.message ?? null,
     search: search ? { began: search.began, usual: search.usual ?? null } : null,
+    title: store === '' ? what : `${what} · ${store}`,
+    verdict: verdictOf(look, troubles),
+    troubles: troubles.map(({ text, end }) => (end === '' ? text : `${text}. ${end}`)),
+    // While the store cannot be read nothing is known of now.
+    counts: failure
+      ? null
+      : {
+          stuck,
+          waiting: names.reduce((sum, { waiters }) => sum + waiters, 0),
+          held: names.filter(each => each.owner !== null && !each.isMarker).length,
+        },
     // A process without leases can lose none, so 0 would say nothing.
     lost: acquired + lost > 0 ? lost : null,
     changed,
     takeovers,
     changes: recent(changes).map(change => ({ ...change, title: titleOf(change.name) })),
-    names: [...sights.values()].map(sight => row(sight, signs.get(sight.name) ?? [], at)),
+    names,
   }
 }
 
@@ -33,8 +56,34 @@ function recent(changes: readonly Change[]): readonly Change[] {
   return kinds.sort((a, b) => b.at - a.at)
 }
 
+/** One of several holders. */
+function held({ owner, token, slots, note, remaining, age, isSinceGrant }: Hold): Record<string, unknown> {
+  return { title: slotsText(slots), owner, token, note, remaining, held: age, isSinceGrant }
+}
+
+/** One name, in the first screen. */
+interface Row {
+  readonly name: string
+  readonly title: string
+  readonly isMarker: boolean
+  /** How much of a shared name is held. */
+  readonly owner: string | null
+  readonly token: string | null
+  readonly note: string
+  readonly remaining: number | null
+  readonly held: number | null
+  readonly isSinceGrant: boolean
+  /** Its troubles, by their place in the list of all. */
+  readonly troubles: readonly number[]
+  /** Callers, however many slots each of them wants. */
+  readonly waiters: number
+  readonly waited: number | null
+  /** Of a shared name: its holders. */
+  readonly slots: readonly Record<string, unknown>[]
+}
+
 /** A shared name is one row: how much of it is held, since when, and what is left of the first lease to end. */
-function row(sight: Sight, signs: readonly Sign[], at: number): Record<string, unknown> {
+function row(sight: Sight, troubles: readonly number[], at: number): Row {
   const { name, holders, holds, waiters, isShared } = sight
   const waitsSince = Math.min(...waiters.map(({ since }) => since))
   const [oldest] = holds.toSorted((a, b) => a.since - b.since)
@@ -43,14 +92,27 @@ function row(sight: Sight, signs: readonly Sign[], at: number): Record<string, u
     title: titleOf(name),
     isMarker: isMarker(name),
     owner: isShared ? useOf(holders) : (holders[0]?.owner ?? null),
-    owners: isShared ? holders.map(({ owner }) => owner) : [],
     token: isShared ? null : (oldest?.token ?? null),
     note: isShared ? '' : (oldest?.note ?? ''),
     remaining: oldest ? Math.min(...holds.map(({ remaining }) => remaining)) : null,
     held: oldest?.age ?? null,
     isSinceGrant: oldest?.isSinceGrant ?? false,
-    signs: signs.map(({ text }) => text),
+    troubles,
     waiters: waiters.length,
     waited: waiters.length > 0 ? at - waitsSince : null,
+    slots: isShared ? holds.map(held) : [],
   }
+}
+
+/** Those that may be stuck first, then those with a long wait. All others are in the order of their names, which keeps rows in place. */
+function byTrouble(a: Row, b: Row): number {
+  return (
+    (a.troubles[0] ?? Number.MAX_VALUE) - (b.troubles[0] ?? Number.MAX_VALUE) ||
+    Number(isWaitedFor(b)) - Number(isWaitedFor(a)) ||
+    byTitle(a.name, b.name)
+  )
+}
+
+function isWaitedFor({ troubles, waited }: Row): boolean {
+  return troubles.length === 0 && (waited ?? 0) >= LONG_WAIT
 }

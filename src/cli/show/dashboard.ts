@@ -11,12 +11,15 @@ const OPTIONS = { port: { type: 'string' }, 'read-only': { type: 'boolean' } } a
 
 /** `holdfast dashboard`: serves the page on this machine, until a signal ends it. */
 export function serveDashboard(args: readonly string[]): Promise<number> {
-  const answer: Parameters<typeof query>[3] = async ({ argument, locks, output, values }) => {
+  const answer: Parameters<typeof query>[3] = async ({ argument, url, locks, output, values }) => {
     if (argument !== '') throw new Usage(`holdfast dashboard takes options only, not ${argument}`)
     const port = portOf(values.port as string | undefined)
     const session = new Session()
     const access = values['read-only'] === true ? 'read' : 'operate'
-    await using board = dashboard(locks, { authorize: ({ request }) => (session.admits(request) ? access : 'none') })
+    await using board = dashboard(locks, {
+      store: url,
+      authorize: ({ request }) => (session.admits(request) ? access : 'none'),
+    })
     const server = createServer((request, response) => {
       // Another host name that leads here is DNS rebinding: a foreign page that wants to be of the same origin.
       if (!hosts.has(request.headers.host ?? ''))

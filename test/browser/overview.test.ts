@@ -1,0 +1,259 @@
+import { Redis } from 'ioredis'
+import type { Page } from 'playwright-core'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { startRedis } from '../../lab/servers/redis.ts'
+import { memory } from '../../src/stores/memory/index.ts'
+import { redis } from '../../src/stores/redis/index.ts'
+import { closeBrowser, openPage } from './browser.ts'
+import { served } from './served.ts'
+import { fullSemaphore, silentProcess, stuckAmongMany } from './situations.ts'
+
+afterAll(closeBrowser)
+
+const DESKTOP = { width: 1280, height: 800 }
+const TELEPHONE = { width: 390, height: 844 }
+
+/** Each opens a page in which the situation is shown. */
+const SITUATIONS = {
+  async 'a stuck holder among 200 names'(options: object): Promise<Page> {
+    const { locks, address } = await served()
+    await stuckAmongMany(locks)
+    return await opened(address, options, 'may be stuck')
+  },
+  async 'a process that renews none of its five names'(options: object): Promise<Page> {
+    const { locks, address } = await served()
+    const renewOnce = await silentProcess(locks)
+    const page = await opened(address, options, 'Longest wait')
+    await renewOnce()
+    await page.locator('#say').getByText('has not renewed').waitFor()
+    return page
+  },
+  async 'a full semaphore'(options: object): Promise<Page> {
+    const { locks, address } = await served()
+    await fullSemaphore(locks)
+    return await opened(address, options, 'Longest wait')
+  },
+  async 'a store that is down'(options: object): Promise<Page> {
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    const { locks, address } = await served(redis(new Redis(server.port, { lazyConnect: true })))
+    await fullSemaphore(locks)
+    const page = await opened(address, options, 'Longest wait')
+    await server.kill()
+    await page.locator('#say').getByText('cannot be read').waitFor()
+    return page
+  },
+  async 'an empty store'(options: object): Promise<Page> {
+    return await opened((await served()).address, options, 'No name is held')
+  },
+}
+
+async function opened(address: string, options: object, say: string): Promise<Page> {
+  const page = await openPage(address, options)
+  await page.locator('#say').getByText(say).waitFor()
+  return page
+}
+
+/** What a reader sees, without what differs from run to run. Of many rows the first. */
+async function content(page: Page): Promise<string> {
+  const text = await page.locator('body').innerText()
+  const lines = text
+    .replaceAll(/\d+:\d\d:\d\d [AP]M/g, 'TIME')
+    .replaceAll(/[\d.]+ (s|min|h)\b/g, 'N s')
+    .split('\n')
+  return lines
+    .map(line => line.replaceAll('\t', ' | ').trimEnd())
+    .filter(line => line !== '')
+    .slice(0, 40)
+    .join('\n')
+    .replace(/127\.0\.0\.1:\d+/, 'HOST')
+}
+
+test.each(Object.entries(SITUATIONS))('%s: what the page says', async (_, show) => {
+  expect(await content(await show({ viewport: DESKTOP }))).toMatchSnapshot()
+})
+
+/** Texts of which the contrast is below 4.5:1, with it. */
+function pale(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const channels = (color: string): number[] => (color.match(/[\d.]+/g) ?? []).map(Number)
+    const light = (color: string): number => {
+      const [r = 0, g = 0, b = 0] = channels(color).map(value => {
+        const part = value / 255
+        return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4
+      })
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b
+    }
+    const ground = (element: Element | null): string => {
+      if (!element) return 'rgb(255, 255, 255)'
+      const { backgroundColor } = getComputedStyle(element)
+      return channels(backgroundColor)[3] === 0 ? ground(element.parentElement) : backgroundColor
+    }
+    const contrast = (color: string, element: Element): number => {
+      const [a = 0, b = 0] = [light(color), light(ground(element))].sort((x, y) => y - x)
+      return (a + 0.05) / (b + 0.05)
+    }
+    const found: string[] = []
+    for (const element of document.querySelectorAll('body *')) {
+      const hasText = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent?.trim() !== '')
+      if (!element.checkVisibility() || !(hasText || element instanceof HTMLInputElement)) continue
+      const { color, opacity } = getComputedStyle(element)
+      const texts =
+        element instanceof HTMLInputElement ? [color, getComputedStyle(element, '::placeholder').color] : [color]
+      for (const text of texts)
+        if (opacity !== '1' || contrast(text, element) < 4.5)
+          found.push(`${element.textContent} ${text} ${contrast(text, element).toFixed(2)}`)
+    }
+    return found
+  })
+}
+
+const { 'a store that is down': down, 'a process that renews none of its five names': silent } = SITUATIONS
+const SEEN = [
+  SITUATIONS['a stuck holder among 200 names'],
+  SITUATIONS['a full semaphore'],
+  down,
+  SITUATIONS['an empty store'],
+]
+
+test.each(['light', 'dark'] as const)('every text has a contrast of at least 4.5:1: %s', async colorScheme => {
+  for (const show of SEEN) {
+    const page = await show({ viewport: DESKTOP, colorScheme })
+    expect(await pale(page)).toEqual([])
+    const row = page.locator('#rows tbody').first()
+    if ((await row.count()) > 0) await row.hover()
+    expect(await pale(page), 'below the pointer').toEqual([])
+  }
+})
+
+/** Cells of numbers that have more than one line, or less space than their text. */
+function cramped(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const found: string[] = []
+    for (const cell of document.querySelectorAll<HTMLElement>('#rows :is(th, .held, .due, .count, .wait)')) {
+      const { lineHeight, paddingTop, paddingBottom } = getComputedStyle(cell)
+      const lines =
+        (cell.clientHeight - Number.parseFloat(paddingTop) - Number.parseFloat(paddingBottom)) /
+        Number.parseFloat(lineHeight)
+      if (cell.checkVisibility() && (lines > 1.5 || cell.scrollWidth > cell.clientWidth)) found.push(cell.textContent)
+    }
+    return found
+  })
+}
+
+test.each([DESKTOP, { width: 800, height: 600 }, TELEPHONE])('no number wraps or is cut at %o', async viewport => {
+  for (const show of SEEN) {
+    const page = await show({ viewport })
+    expect(await cramped(page)).toEqual([])
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(viewport.width)
+  }
+})
+
+test('17 names of which five are stuck take two lines each on a telephone', async () => {
+  const page = await silent({ viewport: TELEPHONE })
+  const heights = await page
+    .locator('#rows tbody:not(:has(.sign td:not(:empty)))')
+    .evaluateAll(all => all.map(each => each.clientHeight))
+  expect(heights).toHaveLength(16)
+  expect(Math.max(...heights)).toBeLessThan(65)
+  expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeLessThan(1_600)
+  const [filter, table] = await Promise.all([
+    page.locator('#filter').boundingBox(),
+    page.locator('#rows').boundingBox(),
+  ])
+  expect(filter?.width).toBe(table?.width)
+})
+
+test('a sign has a row of its own under the name, as wide as the table', async () => {
+  const page = await SITUATIONS['a stuck holder among 200 names']({ viewport: DESKTOP })
+  const sign = page.locator('#rows .sign td', { hasText: 'Held for' })
+  const [box, name, table] = await Promise.all([
+    sign.boundingBox(),
+    page.locator('#rows tbody').first().locator('.main').boundingBox(),
+    page.locator('#rows').boundingBox(),
+  ])
+  expect(box?.y).toBeGreaterThanOrEqual((name?.y ?? 0) + (name?.height ?? 0) - 1)
+  expect(box?.width).toBe(table?.width)
+})
+
+test.each([
+  ['the pointer is over them', (page: Page) => page.locator('#rows .link').getByText('reports').hover()],
+  [
+    'the keyboard is in them',
+    async (page: Page) => {
+      await page.locator('#filter').focus()
+      for (const _ of ['backup', 'nightly', 'reports']) await page.keyboard.press('Tab')
+    },
+  ],
+])('rows do not move while %s', async (_, enter) => {
+  const { locks, address } = await served(memory())
+  const [backup] = [await locks.acquire('backup'), await locks.acquire('nightly'), await locks.acquire('reports')]
+  const page = await opened(address, { viewport: DESKTOP }, 'Nobody waits')
+  const order = (): Promise<string[]> => page.locator('#rows .main .name').allTextContents()
+  const place = async (): Promise<number | undefined> =>
+    (await page.locator('#rows .link').getByText('reports').boundingBox())?.y
+  await enter(page)
+  const before = await place()
+  await backup.release()
+  await locks.acquire('a-new-name')
+  void locks.acquire('reports', { owner: 'next' }).catch(() => {})
+  await page.locator('#rows').getByText('a-new-name').waitFor()
+  await page.locator('#rows .count').getByText('1').waitFor()
+  expect(await order()).toEqual(['backup', 'nightly', 'reports', 'a-new-name'])
+  expect(await page.locator('#rows .holder').nth(1).textContent(), 'who left').toBe('free')
+  expect(await place()).toBe(before)
+  await page.mouse.move(0, 0)
+  await page.locator('#filter').focus()
+  await page.locator('#rows').getByText('backup').waitFor({ state: 'detached' })
+  expect(await order()).toEqual(['a-new-name', 'nightly', 'reports'])
+})
+
+test('a semaphore is one row that counts callers, and opens to its slots', async () => {
+  const page = await SITUATIONS['a full semaphore']({ viewport: DESKTOP })
+  const row = page.locator('#rows tbody', { hasText: 'geocoder' })
+  expect(await row.locator('.main .count').textContent()).toBe('2')
+  expect(await row.locator('.slot').count()).toBe(0)
+  await row.getByRole('button', { name: '5 of 5' }).click()
+  expect(await row.locator('.slot .name').allTextContents()).toEqual(['slot 0', 'slot 1', 'slot 2', 'slots 3-4'])
+  expect(await row.locator('.slot .holder').allTextContents()).toEqual(['worker-3', 'worker-2', 'worker-1', 'batch'])
+  await row.getByRole('button', { name: '5 of 5' }).click()
+  expect(await row.locator('.slot').count()).toBe(0)
+})
+
+test('the header and the title say which store it is, without its password', async () => {
+  const page = await silent({ viewport: DESKTOP })
+  expect(await page.title()).toBe('(5) may be stuck · redis://cache:6379')
+  expect(await page.locator('header').innerText()).toContain('redis://cache:6379')
+  expect(await page.content()).not.toContain('s3cret')
+})
+
+test('a process that renews none of its names is one sign, which leads to them', async () => {
+  const page = await silent({ viewport: DESKTOP })
+  expect(await page.locator('#rows .sign td:not(:empty)').allTextContents()).toEqual([
+    expect.stringMatching(/^worker-a:4120 has not renewed 5 names for/),
+  ])
+  expect(await page.locator('#rows .stuck').count()).toBe(5)
+  await page.locator('#lead').click()
+  expect(await page.locator('#rows tbody').count()).toBe(5)
+})
+
+test('a filter without a result says so', async () => {
+  const page = await SITUATIONS['a full semaphore']({ viewport: DESKTOP })
+  await page.locator('#filter').fill('Worker-3')
+  await page.locator('#rows').getByText('nightly-backup').waitFor({ state: 'detached' })
+  expect(await page.locator('#rows .main').count(), 'found by the holder of a slot').toBe(1)
+  await page.locator('#filter').fill('nothing of this')
+  await page.getByText('No name, holder or note contains “nothing of this”').waitFor()
+  expect(await page.locator('#rows').isVisible()).toBe(false)
+})
+
+test('what is old is dim while the store is down', async () => {
+  const page = await down({ viewport: DESKTOP })
+  const color = (selector: string): Promise<string> =>
+    page
+      .locator(selector)
+      .first()
+      .evaluate(each => getComputedStyle(each).color)
+  expect(await color('#rows .link')).toBe(await color('#counts dd'))
+  expect(await color('#rows .link')).not.toBe(await color('h1'))
+})

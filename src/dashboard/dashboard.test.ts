@@ -36,6 +36,8 @@ interface Overview {
   readonly lost: number | null
   readonly names: readonly Record<string, unknown>[]
   readonly changes: readonly Record<string, unknown>[]
+  readonly troubles: readonly string[]
+  readonly store: string
 }
 
 /** Reads events until one is as wanted. */
@@ -175,7 +177,7 @@ test('a shared name is one row that opens to its holders, of which one or all ar
   const events = (): Promise<Response> => shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
   const { names } = await seen(await events(), each => each.names[0]?.waiters === 2)
   expect(names).toMatchObject([{ name: 'job', owner: '5 of 5', token: null, waiters: 2 }])
-  expect(names[0]?.owners).toContain('a')
+  expect(names[0]?.slots).toMatchObject([{ title: 'slot 0', owner: 'a' }, { title: 'slots 1-4' }])
   const one = await shown.fetch(new Request(`${URL_OF_PAGE}?api=name&name=job`))
   const page = (await one.json()) as Record<string, unknown>
   expect(page.leases).toMatchObject([
@@ -236,6 +238,20 @@ test('after its disposal nothing is shown that would be old', async () => {
     expect((await shown.fetch(new Request(URL_OF_PAGE + query))).status, query).toBe(503)
 })
 
+test.each([
+  ['redis://cache:6379', 'redis://cache:6379'],
+  ['redis://app:s3cr@t?/x@cache:6379/1?tls=1', 'redis://cache:6379/1'],
+  ['postgres://db/app?user=app&password=s3cr@t', 'postgres://db/app'],
+  ['redlock://u:s3cret@a,u:s3cret@b/1', 'redlock://b/1'],
+  ['the leases of billing', 'the leases of billing'],
+])('it says which store it shows, without what is secret: %s', async (store, text) => {
+  const locks = createLocks(memory())
+  const shown = dashboard(locks, { authorize: () => 'read', store })
+  open.push(locks, shown)
+  const events = await shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
+  expect((await seen(events, () => true)).store).toBe(text)
+})
+
 test('losses are unknown, not 0, to a process without leases', async () => {
   const events = await board().shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
   expect((await seen(events, () => true)).lost).toBeNull()
@@ -248,7 +264,7 @@ test('one stuck holder among 200 names is marked', async () => {
   at.mockRestore()
   for (let index = 0; index < 200; index += 1) if (index !== 17) await locks.acquire(`job-${index}`)
   const events = await shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
-  const { names } = await seen(events, overview => overview.names.length === 200)
-  const marked = names.filter(({ signs }) => (signs as string[]).length > 0)
-  expect(marked).toMatchObject([{ name: 'job-17', signs: [expect.stringContaining('others of job-#')] }])
+  const { names, troubles } = await seen(events, overview => overview.names.length === 200)
+  expect(troubles).toEqual([expect.stringContaining('others of job-#')])
+  expect(names[0]).toMatchObject({ name: 'job-17', troubles: [0] })
 })

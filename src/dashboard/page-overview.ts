@@ -98,15 +98,17 @@ function renderRows() {
 }
 // The answer to "is anything wrong?". What is old is dim, and said on each screen.
 function judge({ level, say: [before, text, after], name, owner, why }, isOld) {
-  document.body.classList.toggle('stale', isOld)
+  document.body.className = isOld ? 'stale' : ''
   $('verdict').className = level
   $('verdict').hidden = shown !== '' && !isOld
-  const link = el('button', text, 'link')
+  put($('why'), why)
+  if (text === '') return put($('say'), before)
+  const link = $('lead') ?? el('button', '', 'link')
   link.id = 'lead'
   link.onclick = () => { if (name === undefined) { $('filter').value = owner; draw() } else go(name) }
-  // It is built again only if it is another one, so that it keeps the focus.
-  if ($('say').textContent !== before + text + after) $('say').replaceChildren(before, ...(text === '' ? [] : [link]), after)
-  put($('why'), why)
+  put(link, text)
+  // Whoever is about to press it keeps the focus.
+  if (!link.isConnected || $('say').textContent !== before + text + after) $('say').replaceChildren(before, link, after)
 }
 function render() {
   const { counts, changes } = look
@@ -152,6 +154,7 @@ button.link { border: 0; padding: 0; text-align: left; text-decoration: underlin
 #none:empty { display: none } #none { color: var(--dim); padding: 1.5rem 0; margin: 0; text-align: center; overflow-wrap: anywhere }
 #sum { margin-bottom: .5rem } #changes { list-style: none; padding: 0; font-variant-numeric: tabular-nums } #changes .warn { color: var(--warn) }
 .stale #all { --ink: var(--old); --dim: var(--old); --bad: var(--old); --warn: var(--old); color: var(--old) } .stale #counts dd { font-size: 1rem; line-height: 1.875rem }
+@media (min-width: 44.01rem) and (max-width: 66rem) { #rows th, #rows td { padding-right: .75rem } #rows .note { width: 0; padding: 0 } #rows .wait { padding-right: 0 } }
 @media (max-width: 44rem) {
   body { font-size: 15px; padding: .75rem } #verdict { margin: .75rem 0 } #verdict #say { font-size: 1.2rem } #filter { display: block; width: 100%; margin: 0 }
   #counts { grid-template-columns: repeat(3, 1fr); gap: .5rem; margin-bottom: .75rem } #counts dt { white-space: nowrap } #counts div { padding: .35rem .6rem }

@@ -12,7 +12,7 @@ function opened(fetch: typeof globalThis.fetch, pathname = '/locks'): (id: strin
   }
   runInNewContext(SCRIPT, {
     ...{ fetch, setTimeout, clearTimeout, performance, AbortController, URLSearchParams, TextDecoderStream, Error },
-    document: { getElementById: element },
+    document: { getElementById: element, body: {} },
     location: { search: '?token=t', origin: 'http://here', pathname, hash: '' },
     history: { replaceState: () => {} },
     addEventListener: () => {},
@@ -35,7 +35,10 @@ test('a stream that is silent for 10 s counts as gone, and another one is asked 
   await vi.advanceTimersByTimeAsync(9_000)
   expect([asked.mock.calls.length, element('state').textContent]).toEqual([1, ''])
   await vi.advanceTimersByTimeAsync(1_500)
-  expect(element('state').textContent).toBe('Not connected: nothing came for 10 s')
+  expect([element('say').textContent, element('why').textContent]).toEqual([
+    'Not connected to the dashboard',
+    'nothing came for 10 s',
+  ])
   await vi.advanceTimersByTimeAsync(1_000)
   expect(asked).toHaveBeenCalledTimes(2)
 })

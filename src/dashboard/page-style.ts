@@ -4,7 +4,7 @@ import { OVERVIEW_STYLE } from './page-overview.ts'
 const COMMON = `
 :root { color-scheme: light dark; --ground: light-dark(#fff, #14171c); --soft: light-dark(#f4f6f8, #1d2229);
   --line: light-dark(#dde1e6, #313842); --ink: light-dark(#1c2128, #e6e9ef); --dim: light-dark(#5b6472, #9aa4b2);
-  --old: light-dark(#6b727d, #858d99); --bad: light-dark(#b3261e, #ff8a80); --warn: light-dark(#8a5200, #eab464);
+  --old: light-dark(#666d77, #858d99); --bad: light-dark(#b3261e, #ff8a80); --warn: light-dark(#8a5200, #eab464);
   --ok: light-dark(#2e7d4f, #63c58c) }
 * { box-sizing: border-box } [hidden] { display: none !important }
 body { margin: 0 auto; max-width: 76rem; padding: 1rem; font: 16px/1.5 system-ui, sans-serif;

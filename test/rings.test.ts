@@ -38,6 +38,7 @@ const RINGS: Record<string, readonly string[]> = {
   'src/cli': [
     ...['src/index.ts', 'src/observe/prometheus.ts', 'src/contract/errors.ts', 'src/contract/node-version.ts'],
     ...['src/contract/reserved.ts', 'src/contract/printable.ts', 'src/contract/record.ts', 'src/contract/store.ts'],
+    'src/contract/mask.ts',
   ],
   'src/cli/run': [
     ...[...SHARED_BY_COMMANDS, 'src/index.ts', 'src/observe/prometheus.ts', 'src/contract/errors.ts'],

@@ -144,13 +144,13 @@ button.link { border: 0; padding: 0; text-align: left; text-decoration: underlin
 #rows th, #rows td { padding: .375rem 1rem .375rem 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis }
 #rows tbody { border-top: 1px solid var(--line) } #rows tbody:hover { background: var(--soft) }
 #rows .held, #rows .due, #rows .count, #rows .wait { text-align: right; font-variant-numeric: tabular-nums }
-#rows th.held, #rows th.due { width: 6rem } th.count { width: 5rem } #rows th.wait { width: 8rem } th.holder { width: 20% } th.note { width: 24% } #rows .wait { padding-right: 2rem }
+#rows th.held, #rows th.due { width: 6rem } #rows th.count { width: 5rem } #rows th.wait { width: 8rem } #rows th.holder { width: 20% } #rows th.note { width: 24% } #rows .wait { padding-right: 2rem }
 #rows .link, #rows .open { max-width: 100%; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom }
 #rows .link { font-weight: 500; text-decoration-color: var(--dim) } #rows .note, #rows .slot { color: var(--dim) }
-#rows .open { border: 0; padding: 0; cursor: pointer } .open::after { content: ' ▸' } .open[aria-expanded=true]::after { content: ' ▾' }
+#rows .open { border: 0; padding: 0; cursor: pointer } #rows .open::after { content: ' ▸' } #rows .open[aria-expanded=true]::after { content: ' ▾' }
 #rows .slot td { padding-top: 0 } #rows .slot .name { padding-left: 1.25rem }
-#rows .sign td { padding-top: 0; color: var(--bad); white-space: normal; overflow-wrap: anywhere } .sign:has(td:empty) { display: none }
-.stuck { box-shadow: inset .25rem 0 var(--bad) } #rows .stuck .name, #rows .stuck .sign td { padding-left: .75rem } #rows .stuck .slot .name { padding-left: 2rem }
+#rows .sign td { padding-top: 0; color: var(--bad); white-space: normal; overflow-wrap: anywhere } #rows .sign:has(td:empty) { display: none }
+#rows .stuck { box-shadow: inset .25rem 0 var(--bad) } #rows .stuck .name, #rows .stuck .sign td { padding-left: .75rem } #rows .stuck .slot .name { padding-left: 2rem }
 #none:empty { display: none } #none { color: var(--dim); padding: 1.5rem 0; margin: 0; text-align: center; overflow-wrap: anywhere }
 #sum { margin-bottom: .5rem } #changes { list-style: none; padding: 0; font-variant-numeric: tabular-nums } #changes .warn { color: var(--warn) }
 .stale #all { --ink: var(--old); --dim: var(--old); --bad: var(--old); --warn: var(--old); color: var(--old) } .stale #counts dd { font-size: 1rem; line-height: 1.875rem }
@@ -163,7 +163,7 @@ button.link { border: 0; padding: 0; text-align: left; text-decoration: underlin
   #rows tr:not(.sign) > td { padding: 0 } #rows .due { display: none } #rows .main td:nth-child(n + 2) { color: var(--dim) }
   #rows .name { grid-area: 1 / 1 / 2 / 3 } #rows .held { grid-area: 1 / 3 / 2 / 5 } #rows .main td:nth-child(n + 5), #rows .main .holder { grid-row: 2 }
   #rows td.holder { grid-column: 1 } #rows td.note { grid-column: 2 } #rows td.count { grid-column: 3 } #rows td.wait { grid-column: 4 }
-  tbody:not(.marker) .main .held:not(:empty)::before { content: 'held ' } .count:not(:empty)::after { content: ' wait,' } #rows .note:not(:empty)::before { content: '· ' }
+  #rows tbody:not(.marker) .main .held:not(:empty)::before { content: 'held ' } #rows .count:not(:empty)::after { content: ' wait,' } #rows .note:not(:empty)::before { content: '· ' }
   #rows tr.slot:not(.sign) { grid-template-columns: 5rem minmax(0, auto) minmax(0, 1fr) auto; padding: .2rem 0 0 .75rem } #rows .slot .name { grid-area: 1 / 1 }
   #rows .slot .holder { grid-area: 1 / 2 } #rows .slot .note { grid-area: 1 / 3 } #rows .slot .held { grid-area: 1 / 4 }
   #rows .stuck { padding-left: .75rem } #rows .stuck .sign td, #rows tr td.name { padding: 0 !important }

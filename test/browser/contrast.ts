@@ -20,9 +20,12 @@ export function lowestContrast(page: Page): Promise<{ text: string; ratio: numbe
     }
     let lowest = { text: '', ratio: 21 }
     for (const element of document.body.querySelectorAll<HTMLElement>('*')) {
-      const text = [...element.childNodes].map(({ nodeType, nodeValue }) => (nodeType === 3 ? nodeValue : '')).join('')
+      const isHint = element instanceof HTMLInputElement && element.value === ''
+      const ofChildren = [...element.childNodes].map(({ nodeType, nodeValue }) => (nodeType === 3 ? nodeValue : ''))
+      const text = isHint ? element.placeholder : ofChildren.join('')
       if (text.trim() === '' || !element.checkVisibility() || element.tagName === 'SCRIPT') continue
-      const [a = 0, b = 0] = [getComputedStyle(element).color, groundOf(element)].map(luminance).sort((x, y) => y - x)
+      const { color } = getComputedStyle(element, isHint ? '::placeholder' : null)
+      const [a = 0, b = 0] = [color, groundOf(element)].map(luminance).sort((x, y) => y - x)
       const ratio = (a + 0.05) / (b + 0.05)
       if (ratio < lowest.ratio) lowest = { text, ratio }
     }

@@ -36,19 +36,20 @@ export async function* storeScreens(widths: readonly number[]): AsyncGenerator<S
   await using top = await terminal(80, 24, env)
   await top.press('holdfast top', 'Enter')
   yield* sized(top, 'top, empty store', widths, /Nobody waits[\s\S]*q quit/)
-  yield* answers('ls, empty store', 'holdfast ls', widths, env)
+  yield* await answers('ls, empty store', 'holdfast ls', widths, env)
 
   await using _town = await openTown(redis.url)
-  yield* sized(top, 'top', widths, /May be stuck: invoices-17[\s\S]* invoices-9 +billing/)
+  yield* sized(top, 'top', widths, /May be stuck: invoices-17[\s\S]* invoices-9 +bill/)
   await top.press('Enter')
   yield* sized(top, 'top, one name', widths, /Queue/)
-  yield* answers('ls', 'holdfast ls', widths, env)
-  yield* answers('run, refused', 'holdfast run deploy -- ./deploy.sh', widths, env)
-  yield* answers('doctor', 'holdfast doctor', widths, env)
+  await top.press('Escape')
+  yield* await answers('ls', 'holdfast ls', widths, env)
+  yield* await answers('run, refused', 'holdfast run deploy -- ./deploy.sh', widths, env)
+  yield* await answers('doctor', 'holdfast doctor', widths, env)
 
   await redis.stop()
   yield* sized(top, 'top, store down', widths, /cannot be read/)
-  yield* answers('ls, store down', 'holdfast ls', widths, env)
+  yield* await answers('ls, store down', 'holdfast ls', widths, env)
 }
 
 /** Leases of every kind. One has been held for far longer than others of its kind, which were seen to end. */
@@ -97,16 +98,19 @@ async function terminal(columns: number, rows: number, env: Readonly<Record<stri
   return tmux
 }
 
-async function* answers(
+/** The same command in terminals of all widths. */
+function answers(
   name: string,
   command: string,
   widths: readonly number[],
   env: Readonly<Record<string, string>>,
-): AsyncGenerator<Screen> {
-  for (const columns of widths) {
-    await using tmux = await terminal(columns, 45, env)
-    yield await answer(tmux, name, columns, command)
-  }
+): Promise<Screen[]> {
+  return Promise.all(
+    widths.map(async columns => {
+      await using tmux = await terminal(columns, 45, env)
+      return await answer(tmux, name, columns, command)
+    }),
+  )
 }
 
 /** What a command prints until it ends, below its command line. */

@@ -225,7 +225,7 @@ describe('waiting', () => {
     expect(broken('waiting', ...waits, ...passed(2))).toEqual([])
     expect(broken('waiting', ...waits, ...passed(3), far(false))).toEqual([])
     expect(broken('waiting', ...waits, ...passed(3), far(true))).toEqual([
-      'client 2 waited for 1,251 ms in calm times, and 3 requests that came later were granted; 2 are allowed',
+      'client 2 waited for 1,251 ms in calm times; requests that came later and were granted: 3; allowed: 2',
     ])
   })
 

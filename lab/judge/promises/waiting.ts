@@ -145,6 +145,6 @@ function starved({ waiter, from, to, ahead }: Overtaken, most: number): Violatio
   const last = ahead[most]
   if (!last) return []
   const { name, client, op } = waiter
-  const what = `client ${client} waited for ${ms(to - from)} in calm times, and ${ahead.length} requests that came later were granted; ${most} are allowed`
+  const what = `client ${client} waited for ${ms(to - from)} in calm times; requests that came later and were granted: ${ahead.length}; allowed: ${most}`
   return [{ promise: 'waiting', at: last.granted, name, what, ops: [op, last.op] }]
 }

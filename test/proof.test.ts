@@ -46,7 +46,7 @@ test('the page has the violation, its explanation, and the command that repeats 
   await addProof(named('redis', violating), folder)
   const page = pageIn(folder)
   expect(page).toMatch(/^\| redis \| usual \| passed \|/m)
-  expect(page).toMatch(/^\| redis \| all \| \*\*violated\*\* \(\d+\) \|/m)
+  expect(page).toMatch(/^\| redis \| all \| \*\*violated\*\* \(\d+\): safety/m)
   expect(page).toContain(violating.rows[0]?.first)
   expect(page).toContain(violating.explanation.join('\n'))
   expect(page).toContain(`\n${about.command}\n`)

@@ -1,5 +1,5 @@
 import { ENGINES, type LabEngine } from '../../lab/engines/index.ts'
-import { ms, number } from '../../lab/judge/format.ts'
+import { number } from '../../lab/judge/format.ts'
 import type { Verdict } from '../../lab/judge/verdict.ts'
 import { PROGRAMMES, type Proof } from './proof.ts'
 
@@ -20,22 +20,24 @@ export function page(proofs: readonly Proof[]): string {
   const all = proofs.toSorted((one, other) => rank(one) - rank(other))
   return `${[
     '# What the fault lab showed',
-    'Written by `./script/prove` and by `npm run generate`. The column *minutes* has the length of each run. Do not edit it. [How a run is judged](fault-lab.md) explains the promises. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. The data are in [results.json](results.json).',
-    '## Verdicts',
-    table(['engine', 'faults', ...Object.values(PROMISES), 'ended'], all.map(verdict), missing(all)),
+    '`./script/prove` writes this page. [How a run is judged](fault-lab.md) explains the promises: safety, tokens, notified in time, waiting, liveness A and B. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. [results.json](results.json) has all data: faults, versions, machines, commits, and the command that repeats each run.',
+    EXPLAINED,
+    table(SEEN, all.map(seen), missing(all)),
+    ...all.flatMap(remarks),
     ...knownNotToHold(),
-    ...(all.length > 0 ? ['## What was seen', EXPLAINED, table(SEEN, all.map(seen)), '## Runs'] : []),
-    ...known.filter(engine => all.some(proof => proof.engine === engine)).map(engine => section(engine, all)),
   ].join('\n\n')}\n`
 }
 
-function verdict({ engine, programme, rows, date }: Proof): string[] {
-  const outcomes = Object.keys(PROMISES).map(promise => {
+/** The promises that the run broke, and those of which it showed too little. */
+function verdict({ rows }: Proof): string {
+  const told = Object.entries(PROMISES).flatMap(([promise, title]) => {
     const row = rows.find(each => each.promise === promise)
-    if (row?.outcome === 'violated') return `**violated** (${number(row.broken)})`
-    return row?.outcome ?? 'not yet'
+    if (row?.outcome === 'passed') return []
+    if (row?.outcome === 'violated') return [`**violated** (${number(row.broken)}): ${title}`]
+    return [`${row ? row.outcome : 'not judged'}: ${title}`]
   })
-  return [engine, programme, ...outcomes, date.replace('T', ' ')]
+  if (told.length === 0) return 'passed'
+  return [...told, ...(rows.some(({ outcome }) => outcome === 'passed') ? ['others passed'] : [])].join('; ')
 }
 
 function missing(all: readonly Proof[]): string[][] {
@@ -49,16 +51,17 @@ type Known = LabEngine & { readonly known?: { readonly what: string } }
 const EXPLAINED =
   'Times are milliseconds. *Overlaps*: two clients acted as holders of one name at once. *Reacquired*: the longest time until the name of a dead holder was acquired, including server faults. *Notified*: how long before the next grant holders were notified, the least and the median.'
 const SEEN = [
-  ...['engine', 'faults', 'minutes', 'faults injected', 'grants', 'takeovers', 'losses', 'deaths', 'writes accepted'],
+  ...['engine', 'faults', 'verdict', 'date', 'minutes', 'faults injected', 'grants', 'takeovers', 'losses'],
   ...['writes refused', 'overlaps', 'reacquired', 'notified'],
 ]
 
-function seen({ engine, programme, duration, counts, overlaps, margins, recoveries }: Proof): string[] {
-  const { faults, grants, takeovers, losses, deaths, accepted, rejected } = counts
+function seen(proof: Proof): string[] {
+  const { engine, programme, date, duration, counts, overlaps, margins, recoveries } = proof
+  const { faults, grants, takeovers, losses, rejected } = counts
   const injected = Object.values(faults).reduce((sum, times) => sum + times, 0)
   return [
-    ...[engine, programme, minutes(duration)],
-    ...[injected, grants, takeovers, losses, deaths, accepted, rejected].map(number),
+    ...[engine, programme, verdict(proof), date.slice(0, 10), minutes(duration)],
+    ...[injected, grants, takeovers, losses, rejected].map(number),
     number(overlaps.total),
     recoveries ? number(recoveries.longest) : '',
     margins ? `${number(margins.least)}, ${number(margins.median)}` : '',
@@ -67,32 +70,24 @@ function seen({ engine, programme, duration, counts, overlaps, margins, recoveri
 
 /** The known violations, and how to show them. */
 function knownNotToHold(): string[] {
-  const rows = Object.entries<Known>(ENGINES).flatMap(([name, { known }]) =>
-    known ? [[name, known.what, `\`holdfast prove --lab ${name} --known-violation\``]] : [],
-  )
+  const rows = Object.entries<Known>(ENGINES).flatMap(([name, { known }]) => (known ? [[name, known.what]] : []))
   if (rows.length === 0) return []
   return [
     '## Known not to hold',
-    'After these events two clients may both believe that they hold a name. No engine promises to tolerate them. The fence refuses the late writes.',
-    table(['engine', 'when', 'to see it'], rows),
+    'After these events two clients may both believe that they hold a name. No engine promises to tolerate them. The fence refuses the late writes. `holdfast prove --lab ENGINE --known-violation` shows it.',
+    table(['engine', 'when'], rows),
   ]
 }
 
-function section(name: string, all: readonly Proof[]): string {
-  const runs = all.filter(({ engine }) => engine === name)
-  return [`### ${name}`, sentence(ENGINES[name]?.what ?? ''), ...runs.flatMap(described)].join('\n\n')
-}
-
-function described({ programme, run, counts, machine, commit, command, rows, explanation }: Proof): string[] {
-  const { versions, clients, names, ttl } = run
-  const programs = Object.entries(versions).map(([what, version]) => `${what} ${version}`)
-  const faults = Object.entries(counts.faults).map(([what, times]) => `${what} ${number(times)}`)
-  const remarks = rows.flatMap(({ promise, first, missing: lacks }) =>
+/** What a run broke or did not show, and how to repeat it. Nothing of a run that passed. */
+function remarks({ engine, programme, command, rows, explanation }: Proof): string[] {
+  const told = rows.flatMap(({ promise, first, missing: lacks }) =>
     [...(first ? [first] : []), ...lacks].map(text => `- ${PROMISES[promise]}: ${text}`),
   )
+  if (told.length === 0) return []
   return [
-    `**${programme}**: ${faults.join(', ')}. ${clients} clients, ${names} names, ttl ${ms(ttl)}; ${programs.join(', ')}; ${machine}; commit ${commit}.`,
-    ...(remarks.length > 0 ? [remarks.join('\n')] : []),
+    `**${engine}, ${programme}**`,
+    told.join('\n'),
     ...(explanation.length > 0 ? [`\`\`\`text\n${explanation.join('\n')}\n\`\`\``] : []),
     `\`\`\`\n${command}\n\`\`\``,
   ]
@@ -112,8 +107,4 @@ export function titleOf(promise: Proof['rows'][number]['promise']): string {
 export function table(head: readonly string[], ...rows: readonly (readonly (readonly string[])[])[]): string {
   const lines = rows.flat().map(cells => head.map((_, index) => cells[index] ?? ''))
   return [head, head.map(() => '---'), ...lines].map(cells => `| ${cells.join(' | ')} |`).join('\n')
-}
-
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 }

@@ -35,7 +35,7 @@ function showQueue(made, { waiters }) {
 /** Its style. */
 export const HOLDERS_STYLE: string = `
 .holders:not(.slotted) .slot, .queue.plain .want { display: none }
-.grid .slot { font-weight: 600 } .token { color: var(--dim) } .queue { max-width: 40rem }
+.grid td.slot { font-weight: 600 } .token { color: var(--dim) } .queue { max-width: 40rem }
 .slotted tbody tr:has(.slot span:empty) { border-color: transparent }
 .holders th.lane { text-align: right } .lane { width: 30% }
 td.lane { background: linear-gradient(var(--soft) 0 0) 0 .2rem / 100% .875rem content-box content-box no-repeat }

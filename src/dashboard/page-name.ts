@@ -58,7 +58,7 @@ export const NAME_SCRIPT: string = TABLE_SCRIPT + HOLDERS_SCRIPT + BREAK_SCRIPT 
 
 /** Its style. */
 export const NAME_STYLE: string = `
-:root { --soft: light-dark(#f4f6f8, #1d2229); --old: light-dark(#666d77, #858d99); --bar: light-dark(#1f6fd0, #5c9df0); --danger: light-dark(#b3261e, #b8362d) }${TABLE_STYLE}${HOLDERS_STYLE}${BREAK_STYLE}
+:root { --bar: light-dark(#1f6fd0, #5c9df0); --danger: light-dark(#b3261e, #b8362d) }${TABLE_STYLE}${HOLDERS_STYLE}${BREAK_STYLE}
 .title { font-size: 1.5rem; line-height: 1.3; overflow-wrap: anywhere; white-space: pre-wrap }
 #one > button { margin-top: 1rem } .signs p { margin: 0 0 .75rem; border-left: .25rem solid var(--bad); padding-left: .75rem }
 .title:focus { outline: none } .facts { display: flex; flex-wrap: wrap } .facts div { flex: 1 1 9rem } @media (min-width: 44.01rem) { .facts div { max-width: 18rem } } .facts dd { font-size: 1rem }

@@ -4,7 +4,6 @@ import type { CommandHelp } from '../src/cli/help/command-help.ts'
 import { COMMON, DURATION } from '../src/cli/help/common.ts'
 import { COMMANDS, rowOf } from '../src/cli/help/help.ts'
 import { between } from './members.ts'
-import { table } from './proof/page.ts'
 
 type Row = readonly [term: string, meaning: string]
 
@@ -19,8 +18,10 @@ export function commandLinePage(page: string): string {
 
 /** docs/proof/fault-lab.md, with the faults of the lab and the engines that have them. */
 export function faultsPage(page: string): string {
-  const rows = Object.entries(FAULTS).map(([name, { group, what }]) => [`\`${name}\``, group, what, enginesWith(name)])
-  return between(page, 'faults', table(['fault', 'group', 'what happens', 'engines'], rows))
+  const lines = Object.entries(FAULTS).map(
+    ([name, { group, what }]) => `- \`${name}\` (${group}; ${enginesWith(name)}): ${what}`,
+  )
+  return between(page, 'faults', lines.join('\n'))
 }
 
 function commonOptions(): string {

@@ -21,11 +21,12 @@ export function errorsPage(page: string): string {
   const members = body.matchAll(/^ {2}\/\*\*((?:(?!\*\/).)*)\*\/\n {2}readonly (\w+): ([^\n]*)$/gms)
   const fields = Array.from(members, ([, comment = '', name = '', type = '']) => {
     const [, of = ''] = /^Code extends (.*?) \?/.exec(type) ?? []
-    return [`\`${name}\``, of.replaceAll("'", '`').replaceAll(' | ', ', ') || 'every', plain(comment)]
+    const codes = of.replaceAll("'", '`').replaceAll(' | ', ', ')
+    return `- \`${name}\`${codes ? ` (${codes})` : ''}: ${plain(comment)}`
   })
   const tables = [
     table(['code', 'what happened, and what to do', '`retryable`', 'exit code'], codes),
-    table(['field', 'of', 'meaning'], fields),
+    `Fields, of every error unless codes are named:\n\n${fields.join('\n')}`,
   ]
   return between(page, 'errors', tables.join('\n\n'))
 }

@@ -5,7 +5,7 @@ import { between, plain } from './members.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
-/** docs/reference/exports.md, with the first sentence of the doc comment of each name that an entry point exports. */
+/** docs/reference/exports.md, with the values that an entry point exports and what they are, and its types. Each needs a doc comment. */
 export function exportsPage(page: string): string {
   return ['holdfast', 'holdfast/store'].reduce((text, entry) => between(text, entry, tableOf(entry)), page)
 }
@@ -14,10 +14,11 @@ function tableOf(entry: string): string {
   const rows = namesOf(join(ROOT, sourceOf(entry) ?? '')).map(({ name, isType, path }) => {
     const comment = commentOf(name, readFileSync(path, 'utf8'))
     if (!comment) throw new Error(`${name} of ${entry} has no doc comment in ${path}`)
-    return { isType, line: `- \`${name}\`: ${comment}` }
+    return { isType, name, line: `- \`${name}\`: ${comment}` }
   })
-  const linesOf = (wanted: boolean): string[] => rows.filter(({ isType }) => isType === wanted).map(({ line }) => line)
-  return ['Values:', linesOf(false).join('\n'), 'Types:', linesOf(true).join('\n')].join('\n\n')
+  const [values, types] = [false, true].map(wanted => rows.filter(({ isType }) => isType === wanted))
+  const lines = values?.map(({ line }) => line).join('\n')
+  return `${lines}\n\nTypes: ${types?.map(({ name }) => `\`${name}\``).join(', ')}.`
 }
 
 /** The names that a file exports again, with their sources, in the order of the alphabet. */

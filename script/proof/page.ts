@@ -18,19 +18,27 @@ export function page(proofs: readonly Proof[]): string {
   const rank = ({ engine, programme }: Proof): number =>
     known.indexOf(engine) * PROGRAMMES.length + PROGRAMMES.indexOf(programme)
   const all = proofs.toSorted((one, other) => rank(one) - rank(other))
+  const unjudged = Object.entries(PROMISES)
+    .filter(([promise]) => all.length > 0 && !all.some(({ rows }) => rows.some(row => row.promise === promise)))
+    .map(([, title]) => title)
   return `${[
     '# What the fault lab showed',
     '`./script/prove` writes this page. [How a run is judged](fault-lab.md) explains the promises: safety, tokens, notified in time, waiting, liveness A and B. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. [results.json](results.json) has all data: faults, versions, machines, commits, and the command that repeats each run.',
-    EXPLAINED,
-    table(SEEN, all.map(seen), missing(all)),
+    [EXPLAINED, ...(unjudged.length > 0 ? [`Not judged in any run yet: ${unjudged.join(', ')}.`] : [])].join(' '),
+    table(
+      SEEN,
+      all.map(proof => seen(proof, unjudged)),
+      missing(all),
+    ),
     ...all.flatMap(remarks),
     ...knownNotToHold(),
   ].join('\n\n')}\n`
 }
 
 /** The promises that the run broke, and those of which it showed too little. */
-function verdict({ rows }: Proof): string {
+function verdict({ rows }: Proof, unjudged: readonly string[]): string {
   const told = Object.entries(PROMISES).flatMap(([promise, title]) => {
+    if (unjudged.includes(title)) return []
     const row = rows.find(each => each.promise === promise)
     if (row?.outcome === 'passed') return []
     if (row?.outcome === 'violated') return [`**violated** (${number(row.broken)}): ${title}`]
@@ -51,17 +59,17 @@ type Known = LabEngine & { readonly known?: { readonly what: string } }
 const EXPLAINED =
   'Times are milliseconds. *Overlaps*: two clients acted as holders of one name at once. *Reacquired*: the longest time until the name of a dead holder was acquired, including server faults. *Notified*: how long before the next grant holders were notified, the least and the median.'
 const SEEN = [
-  ...['engine', 'faults', 'verdict', 'date', 'minutes', 'faults injected', 'grants', 'takeovers', 'losses'],
+  ...['engine', 'faults', 'verdict', 'date', 'minutes', 'faults injected', 'grants', 'takeovers'],
   ...['writes refused', 'overlaps', 'reacquired', 'notified'],
 ]
 
-function seen(proof: Proof): string[] {
+function seen(proof: Proof, unjudged: readonly string[]): string[] {
   const { engine, programme, date, duration, counts, overlaps, margins, recoveries } = proof
-  const { faults, grants, takeovers, losses, rejected } = counts
+  const { faults, grants, takeovers, rejected } = counts
   const injected = Object.values(faults).reduce((sum, times) => sum + times, 0)
   return [
-    ...[engine, programme, verdict(proof), date.slice(0, 10), minutes(duration)],
-    ...[injected, grants, takeovers, losses, rejected].map(number),
+    ...[engine, programme, verdict(proof, unjudged), date.slice(0, 10), minutes(duration)],
+    ...[injected, grants, takeovers, rejected].map(number),
     number(overlaps.total),
     recoveries ? number(recoveries.longest) : '',
     margins ? `${number(margins.least)}, ${number(margins.median)}` : '',

@@ -4,8 +4,10 @@ import { until } from '../../lab/servers/until.ts'
 import { markerOf } from '../../src/contract/reserved.ts'
 import { memory } from '../../src/stores/memory/index.ts'
 import { closeBrowser, openPage } from './browser.ts'
+import { content } from './content.ts'
 import { lowestContrast } from './contrast.ts'
 import { served } from './served.ts'
+import { fullSemaphore, stuckAmongMany } from './situations.ts'
 
 afterAll(closeBrowser)
 
@@ -225,3 +227,14 @@ test.each([
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
   },
 )
+
+test.each([
+  ['a holder that may be stuck', 'invoices-17', stuckAmongMany],
+  ['a full semaphore', 'geocoder', fullSemaphore],
+] as const)('what the page of a name says: %s', async (_, name, happens) => {
+  const { locks, address } = await served()
+  await happens(locks)
+  const page = await openPage(of(address, name))
+  await page.locator('.queue').getByText('worker-c:4122').or(page.locator('.queue').getByText('worker-5')).waitFor()
+  expect(await content(page)).toMatchSnapshot()
+})

@@ -35,11 +35,11 @@ export async function* storeScreens(widths: readonly number[]): AsyncGenerator<S
   const env = { HOLDFAST_STORE: redis.url }
   await using top = await terminal(80, 24, env)
   await top.press('holdfast top', 'Enter')
-  yield* sized(top, 'top, empty store', widths, /Nobody waits[\s\S]*q quit/)
+  yield* sized(top, 'top, empty store', widths, /No name is held[\s\S]*q quit/)
   yield* await answers('ls, empty store', 'holdfast ls', widths, env)
 
   await using _town = await openTown(redis.url)
-  yield* sized(top, 'top', widths, /May be stuck: invoices-17[\s\S]* invoices-9 +bill/)
+  yield* sized(top, 'top', widths, /invoices-17 may be stuck[\s\S]* invoices-9 +bill/)
   await top.press('Enter')
   yield* sized(top, 'top, one name', widths, /Queue/)
   await top.press('Escape')

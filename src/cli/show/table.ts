@@ -8,7 +8,7 @@ export interface Column {
   readonly isNumber?: boolean
   /** Where the table is too wide: the columns with the lowest ranks stay. */
   readonly rank: number
-  /** Of a text: with less space the column is left out. */
+  /** Of a text: with less space the column is left out. @default all that its cells need */
   readonly least?: number
   /** It takes at most this share of the terminal, unless it is the only one. */
   readonly share?: number
@@ -17,6 +17,9 @@ export interface Column {
   /** Where a text that is too long is cut. Both ends of a name tell it from others. @default middle */
   readonly cut?: 'middle' | 'end'
 }
+
+/** So many of its cells a column has space for, before others get more than they need for as many. */
+const SHARES = [0.9, 0.98, 1]
 
 /** Between two columns. */
 const GAP = '  '
@@ -29,7 +32,8 @@ export function terminalWidth(): number | undefined {
 
 /**
  * The widths of the columns, so that a line takes at most `width`. 0: the column is left out, as it is if all of its cells are
- * empty. `indent` is what the table leaves free before its lines. Before a column is as wide as its longest cell, each is as wide as nine of ten of its cells.
+ * empty. `indent` is what the table leaves free before its lines. One long cell takes no space from the usual ones
+ * of other columns.
  */
 export function widthsOf(
   columns: readonly Column[],
@@ -41,13 +45,14 @@ export function widthsOf(
     .map(({ title, from = 0, ...column }, index) => {
       const cells = rows.map(row => widthOf(row[index] ?? '')).sort((a, b) => a - b)
       const isShown = width >= from && cells.at(-1) !== 0
-      const usual = isShown ? Math.max(title.length, cells[Math.floor(0.9 * (cells.length - 1))] ?? 0) : 0
-      return { ...column, index, usual, most: isShown ? Math.max(usual, cells.at(-1) ?? 0) : 0 }
+      const needs = SHARES.map(part => Math.max(title.length, cells[Math.floor(part * (cells.length - 1))] ?? 0))
+      return { ...column, index, needs: isShown ? needs : [] }
     })
     .sort((a, b) => a.rank - b.rank)
   const widths = columns.map(() => 0)
   let left = width - indent + GAP.length
-  for (const { index, isNumber, least = 0, most } of ranked) {
+  for (const { index, isNumber, needs, least = Infinity } of ranked) {
+    const most = needs.at(-1) ?? 0
     const given = isNumber ? most : Math.min(least, most)
     if (given === 0) continue
     if (left < given + GAP.length) break
@@ -55,10 +60,10 @@ export function widthsOf(
     left -= given + GAP.length
   }
   const isAlone = widths.filter(given => given > 0).length === 1
-  for (const target of ['usual', 'most'] as const)
-    for (const { index, share = 1, [target]: wanted } of ranked) {
+  for (const round of SHARES.keys())
+    for (const { index, share = 1, needs } of ranked) {
       const given = widths[index] ?? 0
-      const limit = Math.min(wanted, Math.floor((isAlone ? 1 : share) * width))
+      const limit = Math.min(needs[round] ?? 0, Math.floor((isAlone ? 1 : share) * width))
       const more = given === 0 ? 0 : Math.max(0, Math.min(left, limit - given))
       widths[index] = given + more
       left -= more

@@ -8,7 +8,7 @@ import { overview } from '../../dashboard/view.ts'
 import { createLocks } from '../../index.ts'
 import { sqlite } from '../../stores/sqlite/index.ts'
 import { namesFrom } from '../show/names-from.ts'
-import { folder, holdfast, start } from './holdfast.ts'
+import { folder, holdfast, holding, start } from './holdfast.ts'
 
 const ODD = [
   'a\u202egnp',
@@ -52,8 +52,7 @@ test('every command and the dashboard show odd names alike, without boxes and se
 
 test('errors and progress show odd names alike', async () => {
   const name = 'b\u200dc'
-  const holder = start(['run', name, '--limit', '2', '--', 'sleep', '60'])
-  await expect.poll(async () => (await holdfast(['ls'])).out).toContain('1 of 2')
+  const holder = await holding(name, '--limit', '2')
   const broken = await holdfast(['break', name])
   expect(broken.err).toContain('b\\u{200d}c is shared')
   const busy = await holdfast(['run', name, '--', 'true'])

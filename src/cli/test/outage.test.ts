@@ -51,7 +51,7 @@ test('top says what it does not know while the store is away, and shows it when 
   await using tmux = await shown()
   const away = await tmux.shows('The store cannot be read')
   expect(away, 'nothing was read, so nothing is known').not.toMatch(/No name is held|\b0 held/)
-  expect(away).toContain('unknown')
+  expect(away).toContain('It is not known which names are held')
   await server.start()
   await tmux.shows(/job +alice/)
   await tmux.press('Enter')

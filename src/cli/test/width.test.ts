@@ -24,14 +24,14 @@ test.each([80, 120, 160, 180])(
     await tmux.shows(/rebuild +held[\s\S]*[#$]\s*$/)
     const ls = await table(tmux)
     expect(ls.map(line => line.trimStart().slice(0, 7))).toEqual(
-      ['NAME', 'geocode', 'slot 0', 'slot 1', 'slot 2', 'nightly', 'search-'].map(text =>
+      ['NAME', 'geocode', 'slot 0', 'slot 1', 'slot 2', 'nightly', 'search'].map(text =>
         expect.stringMatching(`^${text}`),
       ),
     )
     await run('top')
-    await tmux.shows(/search-[\s\S]*q quit/)
+    await tmux.shows(/search[\s\S]*q quit/)
     const top = await table(tmux)
-    expect(top.map(line => line.slice(3, 10))).toEqual(['NAME   ', 'geocode', 'nightly', 'search-'])
+    expect(top.map(line => line.slice(3, 9))).toEqual(['NAME  ', 'geocod', 'nightl', 'search'])
     for (const line of [...ls, ...top]) expect(line.length).toBeLessThanOrEqual(columns)
     expect(ls.at(-1)?.indexOf(' held')).toBeLessThanOrEqual(0.4 * columns + 1)
     for (const [title = ''] of [ls, top]) expect(title.includes('TOKEN')).toBe(columns >= 160)

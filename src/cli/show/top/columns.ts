@@ -13,7 +13,7 @@ export const COLUMNS: readonly Column[] = [
   { title: 'WAITERS', rank: 3, isNumber: true },
   { title: 'LONGEST', rank: 4, isNumber: true },
   { title: 'TOKEN', rank: 7, from: 160, isNumber: true },
-  { title: 'NOTE', rank: 6, least: 12, cut: 'end' },
+  { title: 'NOTE', rank: 6, least: 20, cut: 'end' },
 ]
 
 /** The texts of a row in these columns. */
@@ -25,13 +25,13 @@ export function cellsOf({ name, title, held, waiters, waited }: Row): string[] {
     held ? (isRun ? 'ran' : ageOf(held)) : '',
     held && !isRun ? span(held.remaining) : '',
     waiters.length > 0 ? `${waiters.length}` : '',
-    waited === undefined ? '' : span(waited),
+    waited === undefined ? '' : `≥ ${span(waited)}`,
     held?.token ?? '',
     held && !isRun ? held.note : '',
   ].map(printable)
 }
 
 /** How long the name is held. */
-export function ageOf({ isSinceGrant, age }: NonNullable<Row['held']>): string {
+export function ageOf({ isSinceGrant, age }: Pick<NonNullable<Row['held']>, 'isSinceGrant' | 'age'>): string {
   return `${isSinceGrant ? '' : '≥ '}${span(age)}`
 }

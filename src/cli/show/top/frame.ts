@@ -1,6 +1,7 @@
 import { isMarker } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
 import type { Look } from '../../../dashboard/survey.ts'
+import { verdictOf } from '../../../dashboard/verdict.ts'
 import { printable } from '../../output.ts'
 import { lineOf, widthsOf } from '../table.ts'
 import { endOf, filled, type Line, type Run, widthOf, wrapped } from '../text.ts'
@@ -22,6 +23,9 @@ const DISPENSABLE = ['↑↓', 'p', '/', 'b', 'Enter', 'Esc']
 
 /** Columns before the name: which row is chosen, and which has trouble. */
 const MARK = 3
+
+/** Lines of the reason why the store cannot be read. */
+const LONGEST_REASON = 3
 
 /** Rows: with fewer, only the answer is above the names, and what the last line but one says only if it says something. */
 const SHORT = 8
@@ -64,9 +68,19 @@ export function printed(state: State, around: Surroundings): string {
 }
 
 function headOf(state: State, around: Surroundings): Line[] {
-  const { look } = state
+  const { look, troubles, all } = state
   if (!look) return [header(state, around), [['Looking …']], []]
-  return [header(state, around), verdict(state, look), counts(state, look), []]
+  const { level, say, why } = verdictOf(look, troubles)
+  const style = level === 'ok' ? 'plain' : level
+  // The reason of a failure may say at its end what to do.
+  const reasons = wrapped(printable(why), around.columns).slice(0, look.failure === undefined ? 1 : LONGEST_REASON)
+  return [
+    header(state, around),
+    [[say.join(''), style]],
+    ...(why === '' ? [] : reasons.map((line): Line => [[line]])),
+    ...(look.failure !== undefined && all.length === 0 ? [] : [counts(state, look)]),
+    [],
+  ]
 }
 
 function shortHead(state: State, around: Surroundings): Line[] {
@@ -88,28 +102,11 @@ function header({ look, isPaused, all }: State, { columns, now, store, prefix }:
   ]
 }
 
-/** The answer to "is anything wrong?". */
-function verdict(state: State, { failure, isPartial, search, signs }: Look): Line {
-  if (failure !== undefined) return [[`The store cannot be read: ${failure.message}`, 'bad']]
-  const [first] = state.all
-  if (signs.size > 0 && first)
-    return [[`${signs.size > 1 ? `${signs.size} holders may be stuck, first` : 'May be stuck:'} ${first.title}`, 'bad']]
-  const longest = state.all
-    .filter(({ waited }) => waited !== undefined)
-    .sort((a, b) => (b.waited ?? 0) - (a.waited ?? 0))[0]
-  if (longest) return [[`Longest wait: ${longest.title}, at least ${span(longest.waited ?? 0)}`, 'warn']]
-  const isFirst = search && search.usual === undefined
-  const nobody = isFirst ? 'Still looking for names: so far nobody' : isPartial ? 'Of the names read nobody' : 'Nobody'
-  return [[`${nobody} waits, and no holder seems stuck`]]
-}
-
 function counts(state: State, { failure, isPartial, search, since, takeovers }: Look): Line {
   const held = state.all.filter(row => row.held && !isMarker(row.name)).length
   const waiting = state.all.reduce((sum, { waiters }) => sum + waiters.length, 0)
   const least = isPartial ? 'at least ' : ''
   const time = new Date(since).toTimeString().slice(0, 8)
-  // A failed look shows what the last one saw that succeeded, which is nothing if there was none.
-  if (failure !== undefined && state.all.length === 0) return [['Held, waiting and taken over: unknown', 'dim']]
   const now = failure === undefined ? `${least}${held} held, ${waiting} waiting` : 'Held and waiting: unknown'
   const searching = search ? ', searching all keys for more names' : ''
   return [[`${now}, ${takeovers} taken over since ${time}${searching}`, 'dim']]
@@ -119,6 +116,7 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
   state.fit(space - 1)
   const shown = state.rows.slice(state.first, state.first + space - 1)
   if (state.rows.length === 0) return [[[nothing(state), 'dim']]]
+  const isOld = state.look?.failure !== undefined
   // Of all rows, so that the columns stay where they are while the list is scrolled.
   const widths = widthsOf(COLUMNS, state.rows.map(cellsOf), columns, MARK)
   const titles = COLUMNS.map(({ title }) => title)
@@ -126,7 +124,12 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
     const isChosen = hasChoice && state.first + index === state.chosen
     const isBad = row.troubles.length > 0
     const text = `${isChosen ? '>' : ' '}${isBad ? '!' : ' '} ${lineOf(COLUMNS, widths, cellsOf(row))}`
-    return [[isChosen ? filled(text, columns) : text, isChosen ? 'chosen' : isBad ? 'bad' : row.held ? 'plain' : 'dim']]
+    return [
+      [
+        isChosen ? filled(text, columns) : text,
+        isChosen ? 'chosen' : isOld ? 'dim' : isBad ? 'bad' : row.held ? 'plain' : 'dim',
+      ],
+    ]
   })
   return [[[' '.repeat(MARK) + lineOf(COLUMNS, widths, titles), 'bold']], ...lines]
 }
@@ -135,7 +138,7 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
 function nothing({ filter, look }: State): string {
   if (filter) return 'No name has this text'
   if (look?.failure !== undefined) return 'It is not known which names are held'
-  return look?.isPartial ? 'No name was found yet' : 'No name is held'
+  return look?.isPartial ? 'No name was found yet' : ''
 }
 
 /** What the chosen row or the last key says. Whoever must type a name sees all of it. */

@@ -1,6 +1,7 @@
 import { isMarker, titleOf } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
 import { printable } from '../../output.ts'
+import { lineOf, widthsOf } from '../table.ts'
 import { type Line, wrapped } from '../text.ts'
 import { ageOf } from './columns.ts'
 import type { Row } from './rows.ts'
@@ -10,7 +11,10 @@ import type { State, Surroundings } from './state.ts'
 const BAR = 8
 
 /** Columns of what a value is. */
-const FACT = 10
+const FACT = 12
+
+/** Columns of numbers. */
+const NUMBERS: ReadonlySet<string> = new Set(['#', 'HELD', 'RENEW BY', 'WAITED', 'FOR', 'TOKEN'])
 
 /** The screen of one name: its holder, its queue, its slots, its nodes, and the holders before. Nothing is cut. */
 export function nameLines(
@@ -22,7 +26,7 @@ export function nameLines(
   const name = state.opened ?? ''
   const time = (at: number): string => new Date(at).toTimeString().slice(0, 8)
   if (!row) return [[[titleOf(name), 'bold']], [[unseen(state)]]]
-  const { troubles, waiters, holders, holds } = row
+  const { troubles, waiters, holders, past } = row
   const at = state.look?.at ?? 0
   const parts: Line[] = [
     [[row.title, 'bold']],
@@ -30,23 +34,31 @@ export function nameLines(
     ...factsOf(row).map(([fact, value]): Line => [[fact.padEnd(FACT), 'dim'], [value]]),
     ...section(
       'Holders',
-      holders.map(
-        each =>
-          `${each.title}: ${each.owner}${each.note && `, ${each.note}`}, held for ${ageOf(each)}, ${span(each.remaining)} left, token ${each.token}`,
+      grid(
+        ['SLOT', 'HOLDER', 'HELD', 'RENEW BY', 'TOKEN', 'NOTE'],
+        holders.map(each => [each.slots.join(), each.owner, ageOf(each), span(each.remaining), each.token, each.note]),
       ),
     ),
     ...section('Nodes', nodes),
     ...section(
       'Queue',
-      waiters.map(
-        ({ owner, note, want, since }, index) =>
-          `${index + 1}  ${owner}, waits ${want && `${want}, `}for at least ${span(at - since)}${note && `, ${note}`}`,
+      grid(
+        ['#', 'WAITER', 'WAITED', 'WANTS', 'NOTE'],
+        waiters.map(({ owner, note, want, since }, index) => [
+          ...[`${index + 1}`, owner, `≥ ${span(at - since)}`, want, note],
+        ]),
       ),
       'Nobody waits',
     ),
     ...section(
-      'Leases that were seen',
-      holds.map(({ owner, token, from, to }) => `${time(from)} to ${time(to)}  ${owner}, token ${token}`),
+      'Earlier leases',
+      grid(
+        ['FROM', 'TO', 'FOR', 'SLOT', 'HOLDER', 'TOKEN'],
+        past.map(hold => [
+          ...[`${hold.isSinceGrant ? '' : '≤ '}${time(hold.since)}`, time(hold.seen), ageOf(hold)],
+          ...[hold.limit > 1 ? hold.slots.join() : '', hold.owner, hold.token],
+        ]),
+      ),
     ),
   ]
   const sections = parts.flatMap(line => wholeOf(line, columns))
@@ -62,12 +74,27 @@ function factsOf({ name, held, holders, waiters }: Row): readonly (readonly [str
       ['Waiting', `${waiters.length}`],
     ]
   return [
-    [isMarker(name) ? 'Ran by' : 'Held by', held.owner],
-    ['Held for', ageOf(held)],
-    [isMarker(name) ? 'Runs again' : 'Renew by', `${bar(held.remaining, held.most)} ${span(held.remaining)}`],
+    ...(isMarker(name)
+      ? ([
+          ['Ran by', held.owner],
+          ['Started', `${ageOf(held)} ago`],
+          ['Counts for', `another ${span(held.remaining)}`],
+        ] as const)
+      : ([
+          ['Held by', held.owner],
+          ['Held for', ageOf(held)],
+          ['Renew by', `${bar(held.remaining, held.most)} ${span(held.remaining)}`],
+        ] as const)),
     ['Token', held.token],
     ['Note', held.note || 'none'],
   ]
+}
+
+/** A table that is as wide as its cells. */
+function grid(titles: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const columns = titles.map((title, rank) => ({ title, rank, isNumber: NUMBERS.has(title) }))
+  const widths = widthsOf(columns, rows)
+  return rows.length === 0 ? [] : [titles, ...rows].map(cells => lineOf(columns, widths, cells))
 }
 
 /** What is known of a name that the look did not show. */

@@ -3,18 +3,10 @@ import { titleOf } from '../../../contract/reserved.ts'
 import type { Hold } from '../../../dashboard/hold.ts'
 import type { SeenWaiter, Sight } from '../../../dashboard/sight.ts'
 import type { Look } from '../../../dashboard/survey.ts'
+import { byTitle, type Trouble } from '../../../dashboard/troubles.ts'
 
 /** Milliseconds for which a change of the holder counts as trouble. */
 const RECENT = 60_000
-
-/** A lease that was seen. */
-interface PastHold {
-  readonly owner: string
-  readonly token: string
-  /** Milliseconds since 1970. */
-  readonly from: number
-  readonly to: number
-}
 
 /** A name on the list, as one look showed it. */
 export interface Row {
@@ -31,10 +23,10 @@ export interface Row {
   readonly waiters: readonly SeenWaiter[]
   /** Milliseconds for which the oldest waits, at least. */
   readonly waited: number | undefined
-  /** The newest first. */
-  readonly holds: readonly PastHold[]
-  /** For the order: how much trouble, and when its holder changed. */
-  readonly rank: readonly [signs: number, changedAt: number, waited: number, held: number]
+  /** Its leases that have ended, the newest first. */
+  readonly past: readonly Hold[]
+  /** For the order, the highest first: which trouble, and when its holder changed. */
+  readonly rank: readonly [trouble: number, changedAt: number, waited: number, held: number]
 }
 
 interface Held {
@@ -63,11 +55,16 @@ export interface SlotHeld extends Held {
  * taken over, then the oldest wait. What has little time left was not renewed as before, so it is among the first. All
  * others are in the order of their names, which keeps rows in place.
  */
-export function rowsOf(look: Look): Row[] {
+export function rowsOf(look: Look, troubles: readonly Trouble[]): Row[] {
+  const places = new Map<string, number>()
+  for (const [index, { names }] of troubles.entries())
+    for (const name of names) if (!places.has(name)) places.set(name, index - troubles.length)
   const changes = new Map<string, Look['changes'][number]>()
   for (const change of look.changes)
     if (change.isTakeover && look.at - change.at < RECENT && !changes.has(change.name)) changes.set(change.name, change)
-  return [...look.sights.values()].map(sight => rowOf(look, sight, changes.get(sight.name))).sort(byTrouble)
+  return [...look.sights.values()]
+    .map(sight => rowOf(look, sight, changes.get(sight.name), places.get(sight.name) ?? 0))
+    .sort(byRank)
 }
 
 /** Those of which the title, the owner or the note has the text. */
@@ -80,7 +77,7 @@ export function filtered(rows: readonly Row[], text: string): readonly Row[] {
   return wanted === '' ? rows : rows.filter(matches)
 }
 
-function rowOf(look: Look, sight: Sight, change: Look['changes'][number] | undefined): Row {
+function rowOf(look: Look, sight: Sight, change: Look['changes'][number] | undefined, place: number): Row {
   const { name, holds, past, waiters } = sight
   const signs = (look.signs.get(name) ?? []).map(({ text }) => text)
   const waited = waiters.length > 0 ? look.at - Math.min(...waiters.map(({ since }) => since)) : undefined
@@ -94,8 +91,8 @@ function rowOf(look: Look, sight: Sight, change: Look['changes'][number] | undef
     troubles: [...signs, ...(change ? [`${change.to ? 'Taken over from' : 'Lost by'} ${change.from}`] : [])],
     waiters,
     waited,
-    holds: [...holds, ...past].map(({ owner, token, since, seen }) => ({ owner, token, from: since, to: seen })),
-    rank: [signs.length, change?.at ?? 0, waited ?? -1, holds.length > 0 ? 1 : 0],
+    past,
+    rank: [-place, change?.at ?? 0, waited ?? -1, holds.length > 0 ? 1 : 0],
   }
 }
 
@@ -114,9 +111,7 @@ function togetherOf({ holders, holds }: Sight): Held {
   }
 }
 
-function byTrouble(a: Row, b: Row): number {
+function byRank(a: Row, b: Row): number {
   const index = a.rank.findIndex((value, at) => value !== b.rank[at])
-  return index < 0 ? collator.compare(a.title, b.title) : (b.rank[index] ?? 0) - (a.rank[index] ?? 0)
+  return index < 0 ? byTitle(a.name, b.name) : (b.rank[index] ?? 0) - (a.rank[index] ?? 0)
 }
-
-const collator = new Intl.Collator('en', { numeric: true })

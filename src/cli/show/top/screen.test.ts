@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
+import { Sight } from '../../../dashboard/sight.ts'
 import type { Look } from '../../../dashboard/survey.ts'
 import { endOf, filled, type Line, widthOf, wrapped } from '../text.ts'
+import { frame } from './frame.ts'
 import { nameLines } from './name.ts'
 import { Screen } from './screen.ts'
 import { State } from './state.ts'
@@ -87,4 +89,45 @@ test('a name that a partial look did not read is unknown, not free', () => {
   }
   expect(opened(false)).toEqual([['It is free, and nobody waits.']])
   expect(opened(true)).toEqual([['It is not known whether it is held: only some names are read.']])
+})
+
+test('a process that does not renew five names is one sign, and its names are first; what is old is dim', () => {
+  const names = ['a', 'queue/b', 'queue/c', 'queue/d', 'queue/e', 'queue/f']
+  const sights = new Map(names.map(name => [name, new Sight(name)]))
+  for (const [index, sight] of [...sights.values()].entries())
+    sight.see(
+      [{ name: sight.name, state: 'held', owner: index > 0 ? 'worker-a' : 'b', token: 1n, note: '', remaining: 4_000 }],
+      0,
+      0,
+    )
+  const signs = new Map(
+    [...sights.values()]
+      .slice(1)
+      .map(({ name, holds: [hold] }) => [
+        name,
+        [{ kind: 'not renewed', text: 'Not renewed for 8.0 s', hold: { ...hold, most: 12_000 } }],
+      ]),
+  )
+  const shown = (failure?: Error): Line[] => {
+    const state = new State()
+    state.see({ at: 0, since: 0, pause: 500, sights, changes: [], signs, takeovers: 0, failure } as unknown as Look)
+    return frame(state, { columns: 80, rows: 24, now: 0, store: 'redis://cache', prefix: '', nodes: [] })
+  }
+  const textOf = (line: Line = []): string =>
+    line
+      .map(([text]) => text)
+      .join('')
+      .trimEnd()
+  const lines = shown().map(textOf)
+  expect(lines.slice(1, 3)).toEqual(['worker-a has not renewed 5 names for 8.0 s', 'The first ends in 4.0 s'])
+  expect(lines.slice(6, 12).map(line => line.slice(0, 10).trimEnd())).toEqual([
+    ...['>! queue/b', ' ! queue/c', ' ! queue/d', ' ! queue/e', ' ! queue/f', '   a'],
+  ])
+  const old = shown(
+    new Error('Redis cannot be reached: connect ECONNREFUSED 127.0.0.1:6379: check its address, and that it runs'),
+  )
+  expect(old.map(textOf).join('\n')).toMatch(
+    /\nThe store cannot be read\nRedis .*\n.* that it runs\nHeld and waiting: unknown/,
+  )
+  expect(old.find(line => textOf(line).includes('queue/c'))?.map(([, style]) => style)).toEqual(['dim'])
 })

@@ -1,4 +1,5 @@
 import type { Look } from '../../../dashboard/survey.ts'
+import { type Trouble, troublesOf } from '../../../dashboard/troubles.ts'
 import { filtered, type Row, rowsOf, type SlotHeld } from './rows.ts'
 
 /** A key that was pressed, as `node:readline` names it. */
@@ -45,8 +46,9 @@ export interface Surroundings {
 /** What is chosen, opened and typed. */
 export class State {
   filter = ''
-  /** Every name of the look. */
+  /** Every name of the look, and what may be wrong. */
   all: readonly Row[] = []
+  troubles: readonly Trouble[] = []
   /** The list: its rows, which one is chosen, and which is the first on the screen. */
   rows: readonly Row[] = []
   chosen = 0
@@ -149,7 +151,8 @@ export class State {
 
   #show(look: Look): void {
     this.look = look
-    this.all = rowsOf(look)
+    this.troubles = troublesOf(look.signs)
+    this.all = rowsOf(look, this.troubles)
     this.#sort()
   }
 

@@ -17,14 +17,14 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 test('events of several recorders are read in order of time', () => {
   const origin = process.hrtime.bigint()
   const recorders = [new Recorder(path, origin), new Recorder(path, origin)] as const
-  recorders[0].write('started', { client: 1, pid: 11 }, 20)
-  recorders[1].write('started', { client: 2, pid: 12 }, 10)
+  recorders[0].write('started', { client: 1, pid: 11 }, 2e6)
+  recorders[1].write('started', { client: 2, pid: 12 }, 1e6)
   recorders[0].write('ended', {})
   for (const recorder of recorders) recorder.close()
   const history = readHistory(path)
   expect(history.map(({ kind, at }) => [kind, at]).slice(1)).toEqual([
-    ['started', 10],
-    ['started', 20],
+    ['started', 1e6],
+    ['started', 2e6],
   ])
   expect(history[0]).toMatchObject({ kind: 'ended', at: expect.any(Number) })
 })

@@ -27,7 +27,7 @@ export interface Details {
   /** It ended. */
   died: { readonly client: number; readonly pid: number }
   /** It has opened its store, which promises this to waiters. */
-  opened: { readonly client: number } & Pick<Guarantees, 'waiting' | 'order'>
+  opened: { readonly client: number } & Pick<Guarantees, 'waiting' | 'order' | 'maxUnattended'>
   /** The machine kept a process of the lab from running: a client, or the one that injects faults. `at` is its end. */
   stalled: { readonly client?: number; readonly ms: number }
   /** An acquisition began. `op` is its number, unique in the run. Written before the call. */

@@ -1,24 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { judge } from './checker.ts'
-import type { Details, Event, Kind } from './history.ts'
-import type { Verdict } from './verdict.ts'
-import type { PromiseName } from './violation.ts'
-
-const ONE = { client: 1, name: 'a', op: 1 }
-const TWO = { client: 2, name: 'a', op: 2 }
-const THREE = { client: 3, name: 'a', op: 3 }
-
-const RUN: Details['run'] = {
-  engine: 'made up',
-  seed: 1,
-  ttl: 100,
-  clients: 3,
-  names: ['a'],
-  fence: true,
-  faults: [],
-  versions: {},
-  bound: { death: 100, election: 300 },
-}
+import type { Event } from './history.ts'
+import { broken, event, granted, ONE, THREE, TWO, verdict } from './test/made-up.ts'
 
 const SESSION_ENDS = event('fault', 20, { what: 'session-end', target: 'the server', forgets: true })
 
@@ -91,21 +73,4 @@ function next(until: number): Event[] {
     event('believed', until - 1, { ...ONE, until }),
     event('releasing', until, ONE),
   ]
-}
-
-function event<K extends Kind>(kind: K, at: number, details: Details[K]): Event {
-  return { kind, at, ...details } as Event
-}
-
-function granted(at: number, of: typeof ONE, token: string, sent = at): Event {
-  return event('granted', at, { ...of, token, asked: sent, waited: 0 })
-}
-
-function verdict(...events: readonly Event[]): Verdict {
-  return judge([event('run', 0, RUN), ...events.toSorted((one, other) => one.at - other.at)])
-}
-
-function broken(promise: PromiseName, ...events: readonly Event[]): string[] {
-  const row = verdict(...events).rows.find(each => each.promise === promise)
-  return row?.violations.map(({ what }) => what) ?? []
 }

@@ -51,8 +51,8 @@ async function contend(task: ClientTask): Promise<void> {
   const writer = await Writer.connect(task.resource)
   let number = first
   const next = (): number => number++
-  const { waiting, order } = store.guarantees
-  history.write('opened', { client, waiting, order })
+  const { waiting, order, maxUnattended } = store.guarantees
+  history.write('opened', { client, waiting, order, maxUnattended })
   recordStalls(history, client)
   process.send?.('ready')
   const contenders = names.map((name, index) => {

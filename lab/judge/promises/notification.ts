@@ -1,7 +1,10 @@
-import type { Acquisition } from '../acquisition.ts'
+import { type Acquisition, NEVER } from '../acquisition.ts'
 import { excuseOf, type Overlap, pauseOf, STALL } from '../overlap.ts'
 import { type Holding, nextGrants, type Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
+
+/** The part of a ttl by which clocks may differ at its end. */
+const DRIFT = 0.02
 
 /** A holder is notified of its loss, by a check or the signal, before the next grant. */
 export function notification(trace: Trace, overlaps: readonly Overlap[]): Violation[] {
@@ -10,7 +13,33 @@ export function notification(trace: Trace, overlaps: readonly Overlap[]): Violat
   return [
     ...checked.map(believed),
     ...losses(trace).flatMap(loss => (known.has(loss.older) ? [] : missed(trace, loss))),
+    ...cutShort(trace).filter(({ ops: [older] }) => !checked.some(({ older: { op } }) => op === older)),
   ]
+}
+
+/**
+ * A lease that was not released lasts until the end that its holder's last check showed. Before, nobody else is granted the
+ * name and the store does not say that the lease is gone, although its holder may be dead, or notified in time.
+ */
+function cutShort(trace: Trace): Violation[] {
+  if (trace.store?.maxUnattended === 0) return [] // leases end with the connections of their holders
+  const found = new Map<Acquisition, Violation>()
+  for (const all of trace.holdings.values()) {
+    const holders = all.map(({ acquisition }) => acquisition)
+    const next = nextGrants(holders)
+    for (const [index, older] of holders.entries()) {
+      const { op, name, client, lost, releasing, checks } = older
+      const newer = next[index]
+      const at = Math.min(newer?.granted ?? NEVER, lost)
+      const early = Math.max(...checks.map(({ until }) => until)) - at
+      if (early <= DRIFT * trace.run.ttl || releasing < at || excuseOf(trace, older, at)) continue
+      const what = newer && newer.granted <= lost ? `client ${newer.client} was granted it` : 'it was lost'
+      const ops = newer && newer.granted <= lost ? [op, newer.op] : [op]
+      const text = `the lease of client ${client} was not released, and ${what} ${early.toFixed(1)} ms before its end`
+      found.set(older, { promise: 'notified', at, name, what: text, ops })
+    }
+  }
+  return [...found.values()]
 }
 
 function believed({ older, newer, from, isByCheck }: Overlap): Violation {

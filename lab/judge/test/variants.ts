@@ -112,6 +112,14 @@ class NoExpiry extends RightLock {
   }
 }
 
+/** The server says that the lease is gone, and ends it soon. Each holder is notified in time, so nobody is harmed. */
+class EndedByRenewal extends RightLock {
+  protected override async prolong(name: string, id: string): Promise<boolean> {
+    await this.home.ask(keys => keys.compare(name, id, this.home.ttl / 3))
+    return false
+  }
+}
+
 class DroppedWake extends QueueLock {
   protected override wake(): void {}
 
@@ -196,6 +204,7 @@ export const variants: Readonly<Record<string, Wrong>> = {
     contest: { lock: home => new CompareInClient(home) },
     breaks: 'notified',
   },
+  'a renewal that ends the lease': { contest: { lock: home => new EndedByRenewal(home) }, breaks: 'notified' },
   'a wake that is dropped': { contest: queue(DroppedWake), breaks: 'waiting' },
   'a waiter that never comes back': { contest: queue(NeverBack), breaks: 'waiting' },
   'a waiter far away that starves': { contest: queue(ShortTurn, true), breaks: 'waiting' },

@@ -42,7 +42,7 @@ const RINGS: Record<string, readonly string[]> = {
   ],
   'src/cli/run': [
     ...[...SHARED_BY_COMMANDS, 'src/index.ts', 'src/observe/prometheus.ts', 'src/contract/errors.ts'],
-    ...['src/contract/reserved.ts', 'src/contract/store.ts', 'src/fencing/tokens.ts'],
+    ...['src/contract/reserved.ts', 'src/contract/record.ts', 'src/contract/store.ts', 'src/fencing/tokens.ts'],
     ...['src/core/marker.ts', 'src/contract/environment.ts'], // what `once` remembers
   ],
   'src/cli/show': [

@@ -72,7 +72,7 @@ function offer(select, texts) {
 export const BREAK_STYLE: string = `
 .break form { border: 1px solid var(--danger); border-radius: .5rem; padding: .75rem 1rem 1rem; margin-top: 2rem; max-width: 40rem }
 .break h2 { margin: 0; color: var(--bad) } .break label { display: block; margin: .75rem 0 } .break label[hidden] { display: none }
-.break b { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--soft); padding: 0 .25em }
+.break b { unicode-bidi: isolate; white-space: pre-wrap; overflow-wrap: anywhere; background: var(--soft); padding: 0 .25em }
 .break input, .break select { display: block; width: 100%; margin-top: .25rem }
 .danger { width: 100%; font-weight: 600; background: var(--danger); border-color: var(--danger); color: #fff; cursor: pointer }
 .danger:disabled { background: none; color: var(--bad); border-style: dashed; cursor: not-allowed }

@@ -1,7 +1,6 @@
 // Makes the pictures of the documentation from real runs: ./script/node script/pictures.ts [PATH …]
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DASHBOARD_PICTURES, dashboardPicture } from './dashboard-pictures.ts'
 import { demoScreen, type Screen, storeScreens } from './screens.ts'
 import { terminalPicture } from './terminal-picture.ts'
 
@@ -28,11 +27,6 @@ if (Object.values(OF_STORE).some(isWanted))
     const path = OF_STORE[screen.name]
     if (path !== undefined && isWanted(path)) write(path, screen)
   }
-
-for (const path of Object.keys(DASHBOARD_PICTURES).filter(isWanted)) {
-  await dashboardPicture(path)
-  console.log(path)
-}
 
 function write(path: string, { name, columns, text }: Screen, pace?: number): void {
   writeFileSync(join(ROOT, path), terminalPicture(`holdfast ${name}`, text, columns, pace))

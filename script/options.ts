@@ -87,8 +87,9 @@ export function optionsPage(page: string): string {
 }
 
 function line({ name, type, text, default: fallback }: Member): string {
-  const facts = fallback === 'required' ? fallback : `default: ${fallback === "''" ? 'empty' : fallback}`
-  return `- \`${name}\` (${type}, ${facts})${text ? `: ${text}` : ''}`
+  const shown = fallback === "''" ? 'empty' : fallback
+  const facts = [type, ...(fallback === 'required' ? [fallback] : fallback === 'none' ? [] : [`default ${shown}`])]
+  return `- \`${name}\` (${facts.join(', ')})${text ? `: ${text}` : ''}`
 }
 
 /** Throws if a member has no doc comment. */

@@ -7,7 +7,7 @@ import { isFull } from './test/tier.ts'
 
 /** These take half a minute or more. */
 const LONG =
-  /\/(conformance[^/]*|lab\/run\/run|etcd\/test\/cluster|advice\/test\/ttl|failover|thread\/test\/\w+|limits\/\w+|demo|death|fleet)\.test\.ts$/
+  /\/(conformance[^/]*|lab\/run\/run|etcd\/test\/cluster|advice\/test\/ttl|failover|thread\/test\/\w+|limits\/\w+|demo|screens|death|fleet)\.test\.ts$/
 
 /** They need Chromium, or packages that only `./script/test --full` installs. */
 const FULL_ONLY = ['test/{browser,alongside}/**', 'examples/integrations/**']

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { newFolder } from '../lab/servers/folder.ts'
 import { startRedis } from '../lab/servers/redis.ts'
 import { startTmux, type Tmux } from '../lab/servers/tmux.ts'
+import { until } from '../lab/servers/until.ts'
 import { connect, type Lease } from '../src/index.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -38,22 +39,24 @@ export async function* storeScreens(widths: readonly number[]): AsyncGenerator<S
   yield* sized(top, 'top, empty store', widths, /No name is held[\s\S]*q quit/)
   yield* await answers('ls, empty store', 'holdfast ls', widths, env)
 
-  await using _town = await openTown(redis.url)
-  yield* sized(top, 'top', widths, /invoices-17 may be stuck[\s\S]* invoices-9 +bill/)
-  await top.press('Enter')
-  yield* sized(top, 'top, one name', widths, /Queue/)
-  await top.press('Escape')
+  await using town = await openTown(redis.url)
   yield* await answers('ls', 'holdfast ls', widths, env)
   yield* await answers('run, refused', 'holdfast run deploy -- ./deploy.sh', widths, env)
   yield* await answers('doctor', 'holdfast doctor', widths, env)
 
+  await town.grow()
+  yield* sized(top, 'top', widths, /invoices-17 may be stuck[\s\S]* invoices-9 +bill/)
+  await top.press('Enter')
+  yield* sized(top, 'top, one name', widths, /Queue/)
+  await top.press('Escape')
+  await top.shows(/NAME +HOLDER/)
   await redis.stop()
   yield* sized(top, 'top, store down', widths, /cannot be read/)
   yield* await answers('ls, store down', 'holdfast ls', widths, env)
 }
 
 /** Leases of every kind. One has been held for far longer than others of its kind, which were seen to end. */
-async function openTown(url: string): Promise<AsyncDisposable> {
+async function openTown(url: string): Promise<AsyncDisposable & { grow(): Promise<void> }> {
   const [holders, waiters] = await Promise.all([connect(url, { ttl: 60_000 }), connect(url, { ttl: 60_000 })])
   const hold = (name: string, owner: string, note = ''): Promise<Lease> => holders.acquire(name, { owner, note })
   const invoices = (): Promise<Lease[]> =>
@@ -61,12 +64,12 @@ async function openTown(url: string): Promise<AsyncDisposable> {
       [1, 2, 3, 4, 5, 6, 7, 8, 9].map(number => hold(`invoices-${number}`, `billing-7d4b9c6f5-${PODS[number % 2]}`)),
     )
   const leases = [
-    await hold('deploy', 'ci-runner-4412', 'release 2.31'),
-    await hold('invoices-17', 'billing-7d4b9c6f5-x2x9k', 'invoice 3,204 of 9,000'),
+    await hold('deploy', 'ci-4412', 'release 2.31'),
+    await hold('invoices-17', 'billing-7d4b9c6f5-x2x9k', 'order 3,204'),
   ]
   for (const pod of ['8kq2v', 'c4rtn', 'zp7wd'])
     leases.push(await holders.semaphore('geocoder', { limit: 3 }).acquire({ owner: `maps-66f8d5c4b7-${pod}` }))
-  await holders.once('nightly-report', { within: 43_200_000, owner: 'reports-5c9d8b7f4-q8z2p' }, async () => {})
+  await holders.once('nightly', { within: 43_200_000, owner: 'reports-5c9d8b7f4-q8z2p' }, async () => {})
   const waiting = [
     waiters.acquire('invoices-17', { owner: 'billing-7d4b9c6f5-lm4tx' }),
     waiters.acquire('invoices-17', { owner: 'billing-7d4b9c6f5-w9c6h' }),
@@ -76,9 +79,12 @@ async function openTown(url: string): Promise<AsyncDisposable> {
   const earlier = await invoices()
   await sleep(2_000) // they are seen
   await Promise.all(earlier.map(lease => lease.release()))
-  await sleep(9_000) // what is held for 10 s or less is never taken for stuck
-  leases.push(...(await invoices()))
+  const later = sleep(9_000) // what is held for 10 s or less is never taken for stuck
   return {
+    grow: async () => {
+      await later
+      leases.push(...(await invoices()))
+    },
     [Symbol.asyncDispose]: async () => {
       await Promise.all(leases.map(lease => lease.release()))
       await Promise.all([holders.close(), waiters.close()])
@@ -117,7 +123,7 @@ function answers(
 async function answer(tmux: Tmux, name: string, columns: number, command: string): Promise<Screen> {
   await tmux.press(command, 'Enter')
   await tmux.shows(PROMPT, 120_000)
-  const text = await tmux.call('capture-pane', '-p', '-e')
+  const text = await tmux.call('capture-pane', '-p', '-e', '-J') // wrapped lines are one
   return { name, columns, text: text.slice(0, text.lastIndexOf('\n', text.trimEnd().lastIndexOf('$'))) }
 }
 
@@ -125,7 +131,14 @@ async function answer(tmux: Tmux, name: string, columns: number, command: string
 async function* sized(tmux: Tmux, name: string, widths: readonly number[], shown: RegExp): AsyncGenerator<Screen> {
   for (const columns of widths) {
     await tmux.resize(columns, 24)
-    await tmux.shows(new RegExp(`^.{0,${columns}}\\n[\\s\\S]*${shown.source}`))
-    yield { name, columns, text: await tmux.call('capture-pane', '-p', '-e') }
+    await tmux.shows(new RegExp(`^.{${columns}}\\n[\\s\\S]*${shown.source}`))
+    let text = ''
+    const isWhole = async (): Promise<boolean> => {
+      const before = text
+      text = await tmux.call('capture-pane', '-p', '-e', '-N') // with the spaces of a row that is chosen
+      return text.replaceAll(/\d+/g, '') === before.replaceAll(/\d+/g, '')
+    }
+    await until('the frame is drawn', isWhole, { every: 100 })
+    yield { name, columns, text }
   }
 }

@@ -54,6 +54,17 @@ export function wrapped(text: string, columns: number): string[] {
   return lines
 }
 
+/** As `wrapped`, between words where it can. */
+export function wrappedWords(text: string, columns: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const longer = `${lines.at(-1)} ${word}`
+    if (lines.length > 0 && widthOf(longer) <= columns) lines[lines.length - 1] = longer
+    else lines.push(word)
+  }
+  return lines.flatMap(line => wrapped(line, columns))
+}
+
 /** The end of the text, if it takes more than `columns` columns. */
 export function endOf(text: string, columns: number): string {
   const all = [...graphemes(text)]

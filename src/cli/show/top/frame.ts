@@ -4,7 +4,7 @@ import type { Look } from '../../../dashboard/survey.ts'
 import { verdictOf } from '../../../dashboard/verdict.ts'
 import { printable } from '../../output.ts'
 import { lineOf, widthsOf } from '../table.ts'
-import { endOf, filled, type Line, type Run, widthOf, wrapped } from '../text.ts'
+import { endOf, filled, type Line, type Run, widthOf, wrapped, wrappedWords } from '../text.ts'
 import { COLUMNS, cellsOf } from './columns.ts'
 import { nameLines } from './name.ts'
 import type { State, Surroundings } from './state.ts'
@@ -38,9 +38,15 @@ export function frame(state: State, around: Surroundings): Line[] {
   const foot = [...status(state, columns).filter(line => !isShort || widthOf(textOf(line)) > 0), footer(state, columns)]
   const space = Math.max(0, rows - head.length - foot.length)
   const body = state.opened === undefined ? list(state, space, columns) : nameLines(state, around, space)
-  const lines: Line[] = [...head, ...body.slice(0, space)]
+  const isOld = state.look?.failure !== undefined
+  const lines: Line[] = [...head, ...body.slice(0, space).map(line => (isOld ? line.map(dimmed) : line))]
   while (lines.length < rows - foot.length) lines.push([])
   return [...lines.slice(0, Math.max(0, rows - foot.length)), ...foot.slice(-rows)].map(line => fitted(line, columns))
+}
+
+/** What was seen before the store could no longer be read. */
+function dimmed([text, style]: Run): Run {
+  return [text, style === 'chosen' ? style : 'dim']
 }
 
 /** What can be shown of the line. A sign says that it was cut. */
@@ -73,7 +79,7 @@ function headOf(state: State, around: Surroundings): Line[] {
   const { level, say, why } = verdictOf(look, troubles)
   const style = level === 'ok' ? 'plain' : level
   // The reason of a failure may say at its end what to do.
-  const reasons = wrapped(printable(why), around.columns).slice(0, look.failure === undefined ? 1 : LONGEST_REASON)
+  const reasons = wrappedWords(printable(why), around.columns).slice(0, look.failure === undefined ? 1 : LONGEST_REASON)
   return [
     header(state, around),
     [[say.join(''), style]],
@@ -116,7 +122,6 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
   state.fit(space - 1)
   const shown = state.rows.slice(state.first, state.first + space - 1)
   if (state.rows.length === 0) return [[[nothing(state), 'dim']]]
-  const isOld = state.look?.failure !== undefined
   // Of all rows, so that the columns stay where they are while the list is scrolled.
   const widths = widthsOf(COLUMNS, state.rows.map(cellsOf), columns, MARK)
   const titles = COLUMNS.map(({ title }) => title)
@@ -124,12 +129,7 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
     const isChosen = hasChoice && state.first + index === state.chosen
     const isBad = row.troubles.length > 0
     const text = `${isChosen ? '>' : ' '}${isBad ? '!' : ' '} ${lineOf(COLUMNS, widths, cellsOf(row))}`
-    return [
-      [
-        isChosen ? filled(text, columns) : text,
-        isChosen ? 'chosen' : isOld ? 'dim' : isBad ? 'bad' : row.held ? 'plain' : 'dim',
-      ],
-    ]
+    return [[isChosen ? filled(text, columns) : text, isChosen ? 'chosen' : isBad ? 'bad' : row.held ? 'plain' : 'dim']]
   })
   return [[[' '.repeat(MARK) + lineOf(COLUMNS, widths, titles), 'bold']], ...lines]
 }

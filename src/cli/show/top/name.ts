@@ -2,7 +2,7 @@ import { isMarker, titleOf } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
 import { printable } from '../../output.ts'
 import { lineOf, widthsOf } from '../table.ts'
-import { type Line, wrapped } from '../text.ts'
+import { type Line, type Run, wrapped } from '../text.ts'
 import { ageOf } from './columns.ts'
 import type { Row } from './rows.ts'
 import type { State, Surroundings } from './state.ts'
@@ -39,7 +39,10 @@ export function nameLines(
         holders.map(each => [each.slots.join(), each.owner, ageOf(each), span(each.remaining), each.token, each.note]),
       ),
     ),
-    ...section('Nodes', nodes),
+    ...section(
+      'Nodes',
+      nodes.map((node): Run => [node]),
+    ),
     ...section(
       'Queue',
       grid(
@@ -90,11 +93,15 @@ function factsOf({ name, held, holders, waiters }: Row): readonly (readonly [str
   ]
 }
 
-/** A table that is as wide as its cells. */
-function grid(titles: readonly string[], rows: readonly (readonly string[])[]): string[] {
+/** A table that is as wide as its cells, with its titles first. */
+function grid(titles: readonly string[], rows: readonly (readonly string[])[]): Run[] {
   const columns = titles.map((title, rank) => ({ title, rank, isNumber: NUMBERS.has(title) }))
-  const widths = widthsOf(columns, rows)
-  return rows.length === 0 ? [] : [titles, ...rows].map(cells => lineOf(columns, widths, cells))
+  const widths = widthsOf(
+    columns,
+    rows.map(cells => cells.map(printable)),
+  )
+  const [head, ...lines] = [titles, ...rows].map(cells => lineOf(columns, widths, cells.map(printable)))
+  return rows.length === 0 ? [] : [[head ?? '', 'dim'], ...lines.map((line): Run => [line])]
 }
 
 /** What is known of a name that the look did not show. */
@@ -109,10 +116,10 @@ function bar(remaining: number, most: number): string {
   return '━'.repeat(full) + '╌'.repeat(BAR - full)
 }
 
-function section(title: string, lines: readonly string[], empty?: string): Line[] {
+function section(title: string, lines: readonly Run[], empty?: string): Line[] {
   if (lines.length === 0 && empty === undefined) return []
-  const all = lines.length > 0 ? lines : [empty ?? '']
-  return [[], [[title, 'bold']], ...all.map((line): Line => [[`  ${line}`]])]
+  const all: readonly Run[] = lines.length > 0 ? lines : [[empty ?? '']]
+  return [[], [[title, 'bold']], ...all.map(([text, style = 'plain']): Line => [[`  ${text}`, style]])]
 }
 
 /** The last part of the line goes on in further lines, below its begin. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Sight } from '../../../dashboard/sight.ts'
 import type { Look } from '../../../dashboard/survey.ts'
-import { endOf, filled, type Line, widthOf, wrapped } from '../text.ts'
+import { endOf, filled, type Line, widthOf, wrapped, wrappedWords } from '../text.ts'
 import { frame } from './frame.ts'
 import { nameLines } from './name.ts'
 import { Screen } from './screen.ts'
@@ -67,6 +67,11 @@ test('a text is filled or cut to its columns', () => {
 })
 
 test('a text is wrapped, or its end is shown', () => {
+  expect([wrappedWords('ab cd efgh', 5), wrappedWords('abcdef gh', 3), wrappedWords('', 3)]).toEqual([
+    ['ab cd', 'efgh'],
+    ['abc', 'def', 'gh'],
+    [''],
+  ])
   expect([wrapped('abcde', 2), wrapped('', 2), wrapped('批b批', 2)]).toEqual([
     ['ab', 'cd', 'e'],
     [''],

@@ -1,6 +1,7 @@
 // Makes the pictures of the documentation from real runs: ./script/node script/pictures.ts [PATH …]
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pagePictures } from './page-pictures.ts'
 import { demoScreen, type Screen, storeScreens } from './screens.ts'
 import { terminalPicture } from './terminal-picture.ts'
 
@@ -27,6 +28,8 @@ if (Object.values(OF_STORE).some(isWanted))
     const path = OF_STORE[screen.name]
     if (path !== undefined && isWanted(path)) write(path, screen)
   }
+
+await pagePictures(isWanted)
 
 function write(path: string, { name, columns, text }: Screen, pace?: number): void {
   writeFileSync(join(ROOT, path), terminalPicture(`holdfast ${name}`, text, columns, pace))

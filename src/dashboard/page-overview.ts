@@ -144,7 +144,7 @@ button.link { border: 0; padding: 0; text-align: left; text-decoration: underlin
 #rows th, #rows td { padding: .375rem 1rem .375rem 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis }
 #rows tbody { border-top: 1px solid var(--line) } #rows tbody:hover { background: var(--soft) }
 #rows .held, #rows .due, #rows .count, #rows .wait { text-align: right; font-variant-numeric: tabular-nums }
-#rows th.held, #rows th.due { width: 6rem } #rows th.count { width: 5rem } #rows th.wait { width: 8rem } #rows th.holder { width: 20% } #rows th.note { width: 24% } #rows .wait { padding-right: 2rem }
+#rows th.held, #rows th.due { width: 5.5rem } #rows th.count { width: 4.75rem } #rows th.wait { width: 7.5rem } #rows th.holder, #rows th.note { width: 20% } #rows .wait { padding-right: 1.5rem }
 #rows .link, #rows .open { max-width: 100%; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom }
 #rows .link { font-weight: 500; text-decoration-color: var(--dim) } #rows .note, #rows .slot { color: var(--dim) }
 #rows .open { border: 0; padding: 0; cursor: pointer } #rows .open::after { content: ' ▸' } #rows .open[aria-expanded=true]::after { content: ' ▾' }
@@ -154,7 +154,7 @@ button.link { border: 0; padding: 0; text-align: left; text-decoration: underlin
 #none:empty { display: none } #none { color: var(--dim); padding: 1.5rem 0; margin: 0; text-align: center; overflow-wrap: anywhere }
 #sum { margin-bottom: .5rem } #changes { list-style: none; padding: 0; font-variant-numeric: tabular-nums } #changes .warn { color: var(--warn) }
 .stale #all { --ink: var(--old); --dim: var(--old); --bad: var(--old); --warn: var(--old); color: var(--old) } .stale #counts dd { font-size: 1rem; line-height: 1.875rem }
-@media (min-width: 44.01rem) and (max-width: 66rem) { #rows th, #rows td { padding-right: .75rem } #rows .note { width: 0; padding: 0 } #rows .wait { padding-right: 0 } }
+@media (min-width: 44.01rem) and (max-width: 60rem) { #rows th.note, #rows td.note { width: 0; padding: 0 } #rows .wait { padding: 0 } }
 @media (max-width: 44rem) {
   body { font-size: 15px; padding: .75rem } #verdict { margin: .75rem 0 } #verdict #say { font-size: 1.2rem } #filter { display: block; width: 100%; margin: 0 }
   #counts { grid-template-columns: repeat(3, 1fr); gap: .5rem; margin-bottom: .75rem } #counts dt { white-space: nowrap } #counts div { padding: .35rem .6rem }

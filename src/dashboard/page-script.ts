@@ -46,7 +46,7 @@ function draw() {
   const { failure, verdict } = look
   document.title = look.title
   put($('store'), look.store)
-  put($('state'), failure !== null ? look.names.length > 0 ? 'Seen at ' + clock(look.at) : '' : 'Watched since ' + clock(look.since) + ', every ' + span(look.pause) + (look.access === 'read' ? ', read only' : '') +
+  put($('state'), failure !== null ? look.names.length > 0 ? 'Last seen at ' + clock(look.at) : '' : 'Watched since ' + clock(look.since) + ', every ' + span(look.pause) + (look.access === 'read' ? ', read only' : '') +
     (!look.search ? look.isPartial ? ', only the first names' : ''
       : look.search.usual === null ? '. Still looking for names among other keys, since ' + clock(look.search.began)
       : '. New names are found within about ' + span(look.search.usual)))
@@ -87,7 +87,7 @@ async function run() {
     try { await follow(); if (performance.now() - began < 1000) await rest() } catch (error) {
       judge({ level: 'bad', say: ['Not connected to the dashboard', '', ''], why: error.message }, true)
       document.title = 'Not connected' + (look?.store ? ' · ' + look.store : '')
-      put($('state'), look ? 'Seen at ' + clock(look.at) : '')
+      put($('state'), look ? 'Last seen at ' + clock(look.at) : '')
       await rest()
     }
   }

@@ -3,7 +3,8 @@ import type { Lease, Locks } from '../../src/index.ts'
 
 // What the dashboard has to make clear. `locks` hold leases of 10 minutes that nobody renews.
 
-const HOUR = 3_600_000
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
 
 /** Runs `work` as if it was `ms` earlier. Tokens of the memory store are times. */
 async function earlier(ms: number, work: () => Promise<unknown>): Promise<void> {
@@ -51,18 +52,18 @@ export async function fullSemaphore(locks: Locks): Promise<void> {
   await wait(locks, 'geocoder', ['worker-4', 'worker-5'], owner => geocoder.acquire({ owner, permits: 2 }))
   await locks.acquire('nightly-backup', { owner: 'cron-1', note: 'table 7 of 12' })
   await locks.acquire('search-index', { owner: 'indexer-2' })
-  await locks.once('daily-report', { within: HOUR, owner: 'cron-2' }, async () => {})
+  await locks.once('weekly-report', { within: HOUR, owner: 'cron-2' }, async () => {})
 }
 
 /**
- * 17 names, of which one process holds five. Each step of the result must be seen before the next: a renewal to 10 minutes,
- * and then what is left of that 6 minutes later. For a page, a shorter ttl is the same as time that has passed.
+ * 17 names, of which one process holds five. Each step of the result must be seen before the next: a renewal, and then
+ * what is left of it 6 minutes later. For a page, a shorter ttl is the same as time that has passed.
  */
 export async function silentProcess(locks: Locks): Promise<readonly (() => Promise<unknown>)[]> {
-  const held = { ttl: 60_000, owner: 'worker-a:4120', note: 'sending' }
+  const held = { ttl: 20 * MINUTE, owner: 'worker-a:4120', note: 'sending' }
   const leases: Lease[] = []
   for (const tenant of ['acme', 'globex', 'initech', 'umbrella', 'wayne'])
-    leases.push(await locks.acquire(`invoices-${tenant}`, held))
+    await earlier(12 * MINUTE, async () => leases.push(await locks.acquire(`invoices-${tenant}`, held)))
   for (let index = 12; index > 0; index -= 1)
     await earlier(index * 700, () =>
       locks.acquire(`shard-${index}`, { owner: `worker-${'bcd'[index % 3]}:412${index % 3}` }),
@@ -70,5 +71,5 @@ export async function silentProcess(locks: Locks): Promise<readonly (() => Promi
   await wait(locks, 'invoices-globex', ['worker-b:4120', 'worker-c:4121'], owner =>
     locks.acquire('invoices-globex', { owner }),
   )
-  return [600_000, 240_000].map(ttl => () => Promise.all(leases.map(lease => lease.extend(ttl))))
+  return [10 * MINUTE, 4 * MINUTE].map(ttl => () => Promise.all(leases.map(lease => lease.extend(ttl))))
 }

@@ -46,7 +46,7 @@ function share(body, cell) {
   opener.setAttribute('aria-expanded', 'false')
   opener.onclick = () => {
     opener.setAttribute('aria-expanded', String(body.classList.toggle('opened')))
-    show(body, body.each, '', false)
+    show(body, body.each, body.children[1].textContent, false)
   }
   cell.replaceChildren(opener)
 }
@@ -154,7 +154,7 @@ button.link { border: 0; padding: 0; text-align: left; text-decoration: underlin
 #none:empty { display: none } #none { color: var(--dim); padding: 1.5rem 0; margin: 0; text-align: center; overflow-wrap: anywhere }
 #sum { margin-bottom: .5rem } #changes { list-style: none; padding: 0; font-variant-numeric: tabular-nums } #changes .warn { color: var(--warn) }
 .stale #all { --ink: var(--old); --dim: var(--old); --bad: var(--old); --warn: var(--old); color: var(--old) } .stale #counts dd { font-size: 1rem; line-height: 1.875rem }
-@media (min-width: 44.01rem) and (max-width: 60rem) { #rows th.note, #rows td.note { width: 0; padding: 0 } #rows .wait { padding: 0 } }
+@media (min-width: 44.01rem) and (max-width: 60rem) { #rows th.note, #rows td.note { width: 0; padding: 0 } #rows .wait { padding-right: 0 } }
 @media (max-width: 44rem) {
   body { font-size: 15px; padding: .75rem } #verdict { margin: .75rem 0 } #verdict #say { font-size: 1.2rem } #filter { display: block; width: 100%; margin: 0 }
   #counts { grid-template-columns: repeat(3, 1fr); gap: .5rem; margin-bottom: .75rem } #counts dt { white-space: nowrap } #counts div { padding: .35rem .6rem }

@@ -20,7 +20,7 @@ function put(node, text) { if (node.textContent !== text) node.textContent = tex
 function span(ms) {
   if (ms === null) return 'unknown'
   const s = ms / 1000
-  return s < 10 ? s.toFixed(1) + ' s' : s < 120 ? Math.round(s) + ' s' : s < 7200 ? Math.round(s / 60) + ' min' : Math.round(s / 3600) + ' h'
+  return s < 10 ? s.toFixed(1) + ' s' : s < 120 ? Math.round(s) + ' s' : s < 7200 ? Math.round(s / 60) + ' min' : s < 172800 ? Math.round(s / 3600) + ' h' : Math.round(s / 86400) + ' d'
 }
 const clock = at => new Date(at).toLocaleTimeString()
 const go = name => { location.hash = encodeURIComponent(name) }

@@ -63,7 +63,7 @@ export function readmePage(page: string): string {
     const ratios = others.map(other => summary(report.ratios(scenario, variant, own, other ?? '', value)))
     return [[what, rounded(told.middle) + unit, ...ratios.map(rangeOf)]]
   })
-  const about = `Redis ${machine.redis}, ${machine.cores} cores ([dates](docs/performance.md)). Low p99 and CPU are good:`
+  const about = `Redis ${machine.redis}, ${machine.cores} cores ([dates](bench/README.md#when-it-was-measured)). Low p99 and CPU are good:`
   const [head = '', , ...lines] = table(HEAD, rows).split('\n')
   // The alignments are one word: the README has a limit.
   return between(page, 'performance', [about, '', head, '|---|--:|--:|--:|', ...lines].join('\n'))

@@ -87,6 +87,18 @@ test('a lease is broken only after its name was typed', async () => {
   expect((await ours('alice').inspect('nightly')).holders[0]).toBeUndefined()
 })
 
+test('the marker of a run is removed by the name that ran, and the lease on that name stays', async () => {
+  await ours('alice').once('nightly', { within: 60_000 }, async () => {})
+  const lease = await ours('alice').acquire('nightly', { owner: 'bob' })
+  await using tmux = await shown()
+  expect(await tmux.shows(/nightly +alice +ran$/m)).toMatch(/nightly +bob +/)
+  await tmux.press('/', 'alice', 'Enter', 'b')
+  await tmux.shows('To remove the marker of nightly, type its name')
+  await tmux.press('nightly', 'Enter')
+  await tmux.shows('The marker of nightly is removed: the next run is not skipped')
+  expect((await ours('alice').inspect('nightly')).holders).toMatchObject([{ token: lease.token }])
+})
+
 test('a name longer than the screen is wide can be read, pasted and broken; what is pasted presses no keys', async () => {
   const name = `${'long-'.repeat(50)}end`
   await ours('alice').acquire(name)

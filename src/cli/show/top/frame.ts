@@ -24,7 +24,7 @@ const DISPENSABLE = ['↑↓', 'p', '/', 'b', 'Enter', 'Esc']
 /** Columns before the name: which row is chosen, and which has trouble. */
 const MARK = 3
 
-/** Lines of the reason why the store cannot be read. */
+/** Lines of the reason of the verdict. */
 const LONGEST_REASON = 3
 
 /** Rows: with fewer, only the answer is above the names, and what the last line but one says only if it says something. */
@@ -78,8 +78,8 @@ function headOf(state: State, around: Surroundings): Line[] {
   if (!look) return [header(state, around), [['Looking …']], []]
   const { level, say, why } = verdictOf(look, troubles)
   const style = level === 'ok' ? 'plain' : level
-  // The reason of a failure may say at its end what to do.
-  const reasons = wrappedWords(printable(why), around.columns).slice(0, look.failure === undefined ? 1 : LONGEST_REASON)
+  // It may say at its end what to do, or who waits.
+  const reasons = wrappedWords(printable(why), around.columns).slice(0, LONGEST_REASON)
   return [
     header(state, around),
     [[say.join(''), style]],
@@ -129,7 +129,12 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
     const isChosen = hasChoice && state.first + index === state.chosen
     const isBad = row.troubles.length > 0
     const text = `${isChosen ? '>' : ' '}${isBad ? '!' : ' '} ${lineOf(COLUMNS, widths, cellsOf(row))}`
-    return [[isChosen ? filled(text, columns) : text, isChosen ? 'chosen' : isBad ? 'bad' : row.held ? 'plain' : 'dim']]
+    return [
+      [
+        isChosen ? filled(text, columns) : text,
+        isChosen ? 'chosen' : isBad ? 'bad' : row.held && !isMarker(row.name) ? 'plain' : 'dim',
+      ],
+    ]
   })
   return [[[' '.repeat(MARK) + lineOf(COLUMNS, widths, titles), 'bold']], ...lines]
 }

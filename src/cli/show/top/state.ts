@@ -205,10 +205,15 @@ export class State {
   }
 
   #sort(): void {
-    this.rows = filtered(this.all, this.filter)
+    this.rows = filtered(this.all.filter(isListed), this.filter)
     const at = this.rows.findIndex(({ name }) => name === this.#name)
     if (at >= 0) this.chosen = at
     else if (this.#name === undefined) this.chosen = 0
     this.chosen = Math.max(0, Math.min(this.chosen, this.rows.length - 1))
   }
+}
+
+/** A name that is free and that nobody waits for is not: it was only seen to be held lately. */
+function isListed({ held, waiters, troubles }: Row): boolean {
+  return held !== undefined || waiters.length > 0 || troubles.length > 0
 }

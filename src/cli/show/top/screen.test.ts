@@ -110,7 +110,7 @@ test('a process that does not renew five names is one sign, and its names are fi
       .slice(1)
       .map(({ name, holds: [hold] }) => [
         name,
-        [{ kind: 'not renewed', text: 'Not renewed for 8.0 s', hold: { ...hold, most: 12_000 } }],
+        [{ kind: 'not renewed', text: 'Not renewed for 8.0 s', hold: { ...(hold as object), most: 12_000 } }],
       ]),
   )
   const shown = (failure?: Error): Line[] => {

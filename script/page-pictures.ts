@@ -51,7 +51,7 @@ export async function pagePictures(isWanted: (path: string) => boolean): Promise
     env: { ...process.env, ...env } as never,
   })
   const open: Open = async (address, options) => {
-    const page = await browser.newPage({ viewport: { width: 1000, height: 720 }, deviceScaleFactor: 1.5, ...options })
+    const page = await browser.newPage({ viewport: { width: 1000, height: 720 }, ...options })
     await page.goto(address)
     return page
   }

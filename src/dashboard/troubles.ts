@@ -8,8 +8,8 @@ const KINDS: readonly Sign['kind'][] = ['not renewed', 'long', 'note']
 
 const collator = new Intl.Collator('en', { numeric: true })
 
-/** The order of names for people: `job-9` is before `job-10`. */
-export const byTitle = (a: string, b: string): number => collator.compare(titleOf(a), titleOf(b))
+/** The order of titles for people: `job-9` is before `job-10`. */
+export const byTitle = (a: string, b: string): number => collator.compare(a, b)
 
 /** What is wrong with one name, or with all names that one process does not renew. */
 export interface Trouble {
@@ -35,13 +35,13 @@ export function troublesOf(signs: ReadonlyMap<string, readonly Sign[]>): readonl
     (a, b) =>
       KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) ||
       b.names.length - a.names.length ||
-      byTitle(a.names[0] ?? '', b.names[0] ?? ''),
+      byName(a.names[0] ?? '', b.names[0] ?? ''),
   )
 }
 
 function together(all: readonly { readonly name: string; readonly sign: Sign }[]): Trouble {
   const signs = all.map(({ sign }) => sign)
-  const names = [...new Set(all.map(({ name }) => name))].sort(byTitle)
+  const names = [...new Set(all.map(({ name }) => name))].sort(byName)
   const { kind = 'long', hold: { owner = '' } = {}, text = '' } = signs[0] ?? {}
   const trouble = { kind, owner, names }
   if (signs.length < 2) return { ...trouble, text, end: '' }
@@ -51,4 +51,8 @@ function together(all: readonly { readonly name: string; readonly sign: Sign }[]
   return names.length === 1
     ? { ...trouble, text: `Not renewed for ${silence} (${slots})`, end }
     : { ...trouble, text: `${owner} has not renewed ${names.length} names for ${silence}`, end }
+}
+
+function byName(a: string, b: string): number {
+  return byTitle(titleOf(a), titleOf(b))
 }

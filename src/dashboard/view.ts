@@ -109,7 +109,7 @@ function byTrouble(a: Row, b: Row): number {
   return (
     (a.troubles[0] ?? Number.MAX_VALUE) - (b.troubles[0] ?? Number.MAX_VALUE) ||
     Number(isWaitedFor(b)) - Number(isWaitedFor(a)) ||
-    byTitle(a.name, b.name)
+    byTitle(a.title, b.title)
   )
 }
 

@@ -6,6 +6,7 @@ import { until } from '../../lab/servers/until.ts'
 import { memory } from '../../src/stores/memory/index.ts'
 import { redis } from '../../src/stores/redis/index.ts'
 import { closeBrowser, openPage } from './browser.ts'
+import { content } from './content.ts'
 import { lowestContrast } from './contrast.ts'
 import { served } from './served.ts'
 import { fullSemaphore, silentProcess, stuckAmongMany } from './situations.ts'
@@ -57,22 +58,6 @@ async function opened(address: string, options: object, say: string): Promise<Pa
   const page = await openPage(address, options)
   await page.locator('#say').getByText(say).waitFor()
   return page
-}
-
-/** What a reader sees, without what differs from run to run. Of many rows the first. */
-async function content(page: Page): Promise<string> {
-  const text = await page.locator('body').innerText()
-  const lines = text
-    .replaceAll(/\d+:\d\d:\d\d [AP]M/g, 'TIME')
-    .replaceAll(/[\d.]+ (s|min|h)\b/g, 'N s')
-    .split('\n')
-  return lines
-    .map(line => line.replaceAll('\t', ' | ').trimEnd())
-    .filter(line => line !== '')
-    .slice(0, 40)
-    .join('\n')
-    .replace(/127\.0\.0\.1:\d+/, 'HOST')
-    .replace(/lost (no|\d+) lease/, 'lost N lease') // a store that is down may lose those of this process
 }
 
 /** Cells of numbers that have more than one line, or less space than their text. */

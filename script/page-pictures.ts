@@ -24,14 +24,14 @@ const PICTURES: Readonly<Record<string, (served: Served, open: Open) => Promise<
   },
   'docs/operations/dashboard-semaphore.png': async ({ locks, address }, open) => {
     await fullSemaphore(locks)
-    const page = await open(address, { colorScheme: 'dark', viewport: { width: 1000, height: 560 } })
+    const page = await open(address, { colorScheme: 'dark', viewport: { width: 1000, height: 580 } })
     await page.getByRole('button', { name: '5 of 5' }).click()
     await page.mouse.move(0, 0)
     return page
   },
   'docs/operations/dashboard-name.png': async ({ locks, address }, open) => {
     await stuckAmongMany(locks)
-    const page = await open(address, { colorScheme: 'light', viewport: { width: 1000, height: 840 } })
+    const page = await open(address, { colorScheme: 'light', viewport: { width: 1000, height: 872 } })
     await page.locator('#lead').getByText('invoices-17').click()
     await page.locator('#one .queue').getByText('worker-d').waitFor()
     return page

@@ -1,12 +1,7 @@
+import { LONGEST_DELAY } from '../contract/timers.ts'
 import { Usage } from './failure.ts'
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
-
-/** The ttl of a lease without `--ttl`, in milliseconds. */
-export const DEFAULT_TTL = 10_000
-
-/** Milliseconds: the longest delay of a timer, 2^31 - 1, and so the longest ttl. */
-const LONGEST = 2_147_483_647
 
 /**
  * Parses `500ms`, `1.5s`, `5m` or `1h` to milliseconds. Throws `Usage`. A number without a unit is refused, because it is
@@ -28,7 +23,7 @@ export function parseDuration(text: string, option: string): number {
   if (Math.abs(exact - ms) > 1e-6 * Math.max(1, ms)) {
     throw new Usage(`${option} ${text} has a fraction of a millisecond: expected whole milliseconds`)
   }
-  if (ms > LONGEST) throw new Usage(`${option} ${text} is too long: expected at most 596h (24.8 days)`)
+  if (ms > LONGEST_DELAY) throw new Usage(`${option} ${text} is too long: expected at most 596h (24.8 days)`)
   return ms
 }
 

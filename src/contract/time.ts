@@ -64,6 +64,9 @@ export function requestLimit(ttl: number, share: number = 1 / 3): number {
   return Math.min(LONGEST_REQUEST, ttl * share)
 }
 
+/** Milliseconds that a lease lasts unless its caller says otherwise. */
+export const DEFAULT_TTL = 10_000
+
 /** Milliseconds between the last renewal of a holder that died and the next holder, at most. @default the ttl */
 export function takeoverTime(ttl: number, takeover: Takeover | undefined): number {
   if (!takeover) return ttl
@@ -79,6 +82,12 @@ export const LAST_REQUEST = 50
 
 /** Milliseconds that a call waits for the store: a try, an inspection, a release. */
 export const LONGEST_TRY = 2_000
+
+/**
+ * The longest sleep in milliseconds, times the position in the queue, of a waiter whose store does not ask for it. Nothing
+ * wakes it if the holder shortens its lease and dies, or if a holder with a shorter ttl follows and dies.
+ */
+export const LONGEST_SLEEP = 5_000
 
 /**
  * The share of the time of a call that its first request gets, and of a try that each request of a release gets. By then a

@@ -3,7 +3,7 @@ import { events } from '../contract/events.ts'
 import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
-import { FIRST_TRY, LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
+import { FIRST_TRY, LAST_REQUEST, LONGEST_SLEEP, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
 import { busyState, IF_INSIDE } from './busy-state.ts'
 import type { Core, ListedLease } from './core.ts'
@@ -15,12 +15,6 @@ const POLL = 1_000
 
 /** The least pause in milliseconds, whatever `retryAfter` says. It prevents a hot loop. */
 const SHORTEST_PAUSE = 10
-
-/**
- * The longest sleep in milliseconds, times the position in the queue, of a waiter that is not kept. Nothing wakes it if the
- * holder shortens its lease and dies, or if a holder with a shorter ttl follows and dies.
- */
-const LONGEST_SLEEP = 5_000
 
 /**
  * Milliseconds that the first request gets if `wait` is at least as long. A dead connection is not replaced sooner, and a

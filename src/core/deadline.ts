@@ -9,7 +9,7 @@ export interface TimedLease {
 }
 
 /** Milliseconds. Timers do not run while the machine sleeps, so a long term is checked every minute. */
-const LONGEST_SLEEP = 60_000
+const CHECK_EVERY = 60_000
 
 /** When a lease ends unless it is renewed, and the timer for it. A successful renewal sets no timer. */
 export class Deadline {
@@ -84,7 +84,7 @@ export class Deadline {
       this.lease?.onTime()
       this.watch()
     }
-    this.#stopTimer = this.#clock.after(Math.min(this.remaining, LONGEST_SLEEP), onTime, this.#background)
+    this.#stopTimer = this.#clock.after(Math.min(this.remaining, CHECK_EVERY), onTime, this.#background)
   }
 
   /** Sets no timer from now on. */

@@ -16,7 +16,7 @@ import { randomId } from '../contract/random-id.ts'
 import { isLease, type NameState, stateOf } from '../contract/record.ts'
 import { Cancel, request } from '../contract/request.ts'
 import type { Claim, LeaseRecord, NodeRecord, Pacing, Query, Store } from '../contract/store.ts'
-import { LONGEST_TRY, requestLimit } from '../contract/time.ts'
+import { DEFAULT_TTL, LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
 import { type Acquired, Acquisition } from './acquisition.ts'
 import type { Advice } from './advice/advice.ts'
@@ -53,8 +53,6 @@ import { Signals } from './signals.ts'
 import { hasTickets, Tickets, ticketName } from './tickets.ts'
 import { withdrawIfCancelled } from './withdraw.ts'
 import { type Tried, type Work, type WorkArguments, Works, workOf } from './work.ts'
-
-const DEFAULT_TTL = 10_000
 
 /** What a caller gets of a lease, or of an acquisition that was not possible in time. */
 type ResultOf<Result> = (held: HeldLease | Acquisition) => Result

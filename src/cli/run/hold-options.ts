@@ -1,6 +1,7 @@
 import type { ParseArgsOptionsConfig } from 'node:util'
+import { DEFAULT_TTL } from '../../contract/time.ts'
 import { COMMON, one, type Parsed, parse, seeHelp } from '../arguments.ts'
-import { DEFAULT_TTL, parseDuration } from '../duration.ts'
+import { parseDuration } from '../duration.ts'
 import { Usage } from '../failure.ts'
 
 /** A command and the lease that is held while it runs. Durations are milliseconds. */

@@ -1,8 +1,8 @@
 import type { Store } from '../../contract/store.ts'
-import { TURN, takeoverTime } from '../../contract/time.ts'
+import { DEFAULT_TTL, TURN, takeoverTime } from '../../contract/time.ts'
 import { leastTtl, tolerance } from '../../core/advice/least-ttl.ts'
 import { counted } from '../counted.ts'
-import { DEFAULT_TTL, formatDuration } from '../duration.ts'
+import { formatDuration } from '../duration.ts'
 import { paint } from '../output.ts'
 import { INTERVAL, type Measurement } from './ttl-measurement.ts'
 

@@ -1,12 +1,6 @@
 import { request } from '../../contract/request.ts'
 import type { Wake } from '../../contract/store.ts'
-import { type Clock, requestLimit, TURN } from '../../contract/time.ts'
-
-/**
- * Milliseconds between two looks at the name, times the position of the first waiter. The holder may have shortened its
- * lease and died, or one with a shorter ttl may have followed and died.
- */
-const LONGEST_SLEEP = 5_000
+import { type Clock, LONGEST_SLEEP, requestLimit, TURN } from '../../contract/time.ts'
 
 /** The largest number of releases in a row that prompt no waiter. */
 const MOST_SKIPPED = 15

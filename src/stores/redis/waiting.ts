@@ -65,11 +65,7 @@ local function keep(key, _, lifetime, _, _, ids)
   -- The client knows them in the order in which they came, which is nearly always this one.
   local ahead, first
   for place, id in ipairs(call('ZRANGEBYSCORE', key .. ':line', '(0', '+inf', 'LIMIT', 0, 10)) do
-    if string.find(ids, id, 1, true) then
-      local before, roundTrip, after = match(call('HGET', key .. ':claim', id) or '', '^(w [^ ]+ %d+ )(%d+)( .*)$')
-      if before and roundTrip ~= ROUND_TRIP then call('HSET', key .. ':claim', id, before .. ROUND_TRIP .. after) end
-      if not first then ahead, first = place - 1, id end
-    end
+    if not first and string.find(ids, id, 1, true) then ahead, first = place - 1, id end
   end
   if not first then
     local arrival = arrivalOf(scores[2])

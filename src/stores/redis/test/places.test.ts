@@ -1,8 +1,10 @@
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
+import { until } from '../../../../lab/servers/until.ts'
 import { monitor } from '../../../../test/monitor.ts'
+import { acquire, claimOf, hold, signal } from '../../../../test/support.ts'
 import { keptPositions } from '../../shared/test/kept-positions.ts'
 import { storeOf } from './support.ts'
 
@@ -37,3 +39,17 @@ keptPositions(() => ({
     return calls.map(({ args }) => args.map(arg => /^[a-z]+(?= \d+ \d)/i.exec(arg)?.[0]).find(Boolean) ?? '')
   },
 }))
+
+test('keeping a position does not change the round trip that its claim states', async () => {
+  await using store = storeOf(new Redis({ port: server.port, lazyConnect: true }))
+  await hold(store, claimOf('a'))
+  const waiter = claimOf('a', { queue: true, ttl: 1_000, roundTrip: 600 })
+  await acquire(store, waiter)
+  const stored = (): Promise<unknown> => server.call('HGET', `${KEY}:claim`, waiter.id)
+  const lapses = (): Promise<unknown> => server.call('ZSCORE', `${KEY}:lapse`, waiter.id)
+  const [before, first] = [await stored(), await lapses()]
+  await store.watch?.(waiter, () => {}, signal)
+  await until('it is kept', async () => (await lapses()) !== first)
+  expect(await lapses()).not.toBeNull()
+  expect(await stored()).toEqual(before)
+})

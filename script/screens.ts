@@ -34,6 +34,7 @@ export async function demoScreen(): Promise<Screen> {
 export async function* storeScreens(widths: readonly number[]): AsyncGenerator<Screen> {
   await using redis = await startRedis()
   const env = { HOLDFAST_STORE: redis.url }
+  yield* await answers('doctor', 'holdfast doctor', widths, env) // before top, which would show its name
   await using top = await terminal(80, 24, env)
   await top.press('holdfast top', 'Enter')
   yield* sized(top, 'top, empty store', widths, /No name is held[\s\S]*q quit/)
@@ -42,7 +43,6 @@ export async function* storeScreens(widths: readonly number[]): AsyncGenerator<S
   await using town = await openTown(redis.url)
   yield* await answers('ls', 'holdfast ls', widths, env)
   yield* await answers('run, refused', 'holdfast run deploy -- ./deploy.sh', widths, env)
-  yield* await answers('doctor', 'holdfast doctor', widths, env)
 
   await town.grow()
   yield* sized(top, 'top', widths, /invoices-17 may be stuck[\s\S]* invoices-9 +bill/)

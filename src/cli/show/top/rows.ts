@@ -113,5 +113,5 @@ function togetherOf({ holders, holds }: Sight): Held {
 
 function byRank(a: Row, b: Row): number {
   const index = a.rank.findIndex((value, at) => value !== b.rank[at])
-  return index < 0 ? byTitle(a.name, b.name) : (b.rank[index] ?? 0) - (a.rank[index] ?? 0)
+  return index < 0 ? byTitle(a.title, b.title) : (b.rank[index] ?? 0) - (a.rank[index] ?? 0)
 }

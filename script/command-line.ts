@@ -33,7 +33,7 @@ function sectionOf(name: string, help: CommandHelp, shown: Set<unknown>): string
   const isNew = (part: unknown): boolean => !shown.has(part) && Boolean(shown.add(part))
   const options = help.options.filter(isNew)
   const exitCodes = (help.exitCodes ?? []).filter(([code, meaning]) => isNew(`${code} ${meaning}`))
-  const sections = (help.sections ?? []).filter(section => isNew(section) && section.rows.length > 0)
+  const sections = (help.sections ?? []).filter(isNew)
   const known = [
     ...help.options.filter(option => !options.includes(option)).map(({ flags }) => flags.split(' ')[0] ?? ''),
     ...(help.exitCodes ?? []).map(([code]) => code).filter(code => !exitCodes.some(([other]) => other === code)),
@@ -43,7 +43,9 @@ function sectionOf(name: string, help: CommandHelp, shown: Set<unknown>): string
     `\`holdfast ${help.usage}\``,
     ...help.text.map(plain),
     ...(options.length > 0 ? [list(options.map(rowOf))] : []),
-    ...sections.map(({ title, rows, text = [] }) => [`${plain(title)}:`, list(rows), ...text.map(plain)].join('\n\n')),
+    ...sections.map(({ title, rows, text = [] }) =>
+      [`${plain(title)}:`, ...(rows.length > 0 ? [list(rows)] : []), ...text.map(plain)].join('\n\n'),
+    ),
     ...(exitCodes.length > 0 ? [`Exit codes:\n\n${list(exitCodes)}`] : []),
     ...(known.length > 0 ? [`As above: ${known.map(term => `\`${term}\``).join(', ')}.`] : []),
   ].join('\n\n')

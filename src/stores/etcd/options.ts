@@ -7,7 +7,7 @@ import type { Address, EtcdTls } from './endpoint.ts'
 import { Gateway } from './gateway.ts'
 
 export interface EtcdOptions extends MinTtl {
-  /** All servers of the cluster, or some, as `host:port`. If one fails, the next is used. @default ['localhost:2379'] */
+  /** All servers of the cluster, or some, as `host:port`; the default port is 2379. If one fails, the next is used. @default ['localhost:2379'] */
   readonly endpoints?: readonly string[] | undefined
   /** Options for TLS. `{}` trusts the authorities of Node. @default plain HTTP */
   readonly tls?: EtcdTls | undefined

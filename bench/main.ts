@@ -210,7 +210,7 @@ function isWanted(name: string): boolean {
 }
 
 /** Left out with --quick, where one floor and one library stand for all. */
-const ALIKE = /^(floor-(?!five)|redis-semaphore|redlock4|redlock-universal|sesamecare|simple|redlock5-five)/
+const ALIKE = /^(floor-(?!five)|redis-semaphore|redlock-universal|sesamecare|simple|redlock5-five)/
 
 /** With --quick, only Holdfast over Redis is measured everywhere. Any other peer is measured once. */
 function isDue(name: string, round: number, seen: ReadonlySet<string>): boolean {

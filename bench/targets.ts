@@ -95,12 +95,6 @@ const all: readonly Target[] = [
     measured: report => middle(report, 'handoffs', '', 'starved'),
     isMet: atMost(0),
   },
-  {
-    what: 'ZooKeeper: pairs/s, 64 at a time, to the recipe over node-zookeeper-client',
-    wanted: '>= 1',
-    measured: report => ratio(report, 'pairs', '64 at a time', 'node-zookeeper-client', 'rate', 'holdfast-zookeeper'),
-    isMet: atLeast(1),
-  },
   ...['1,000 waiters', '10,000 waiters'].flatMap(variant =>
     [
       { what: 'commands/s', value: 'commands', most: 10 },
@@ -176,12 +170,6 @@ const all: readonly Target[] = [
     measured: report => ratio(report, 'pairs', '1 at a time', 'floor-postgres', 'rate', POSTGRES),
     isMet: atLeast(1),
   },
-  {
-    what: 'over ZooKeeper: handoffs/s, to the recipe over node-zookeeper-client',
-    wanted: '>= 1',
-    measured: report => ratio(report, 'handoffs', '', 'node-zookeeper-client', 'rate', 'holdfast-zookeeper'),
-    isMet: atLeast(1),
-  },
   ...[1, 64].map(loops => ({
     what: `Redlock: p99 with one of five stopped, ${loops} at a time, to all five`,
     wanted: '<= 2',
@@ -199,12 +187,6 @@ const all: readonly Target[] = [
     wanted: '0',
     measured: report => middle(report, 'handoffs', '', 'starved', POSTGRES),
     isMet: atMost(0),
-  },
-  {
-    what: 'over etcd, pairs/s, 64 at a time, to etcd3',
-    wanted: '>= 3',
-    measured: report => ratio(report, 'pairs', '64 at a time', 'etcd3', 'rate', 'holdfast-etcd'),
-    isMet: atLeast(3),
   },
   {
     what: "over etcd, gap p50, to etcd's own recipe",

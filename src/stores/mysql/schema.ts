@@ -25,7 +25,7 @@ export function tableOf({ table = 'holdfast_lease' }: Tables): string {
   throw invalid(`the table must be 1 to 40 of a-z, 0-9 and _, and not begin with a digit: not ${show(table)}`)
 }
 
-/** Times are microseconds since 1970. Described in docs/reference/format.md. */
+/** Times are microseconds since 1970. Described in README.md. */
 function statements(table: string): string[] {
   const [bytes, text] = ['varbinary(255)', 'varchar(255) character set utf8mb4 collate utf8mb4_bin not null']
   return [

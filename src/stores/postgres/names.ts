@@ -1,6 +1,6 @@
 import { checkText, invalid, show } from '../../contract/check.ts'
 
-/** The format of the tables and functions. The first change of a table or function after a release raises it. docs/reference/format.md describes it. */
+/** The format of the tables and functions. The first change of a table or function after a release raises it. README.md describes it. */
 export const FORMAT = 2
 
 /** Where leases are stored. */

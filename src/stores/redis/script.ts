@@ -42,7 +42,7 @@ export interface Parts {
 
 /**
  * The one script that a store calls: a list of requests in, the server's time and an answer to each out. A request that
- * fails fails alone. `docs/reference/format.md` describes the keys, and README.md the requests.
+ * fails fails alone. README.md describes the keys and the requests.
  *
  * What every acquire and release goes through is written for speed. In a batch each takes about 5 us, of which a command
  * takes 0.3 to 0.5, a number made into text 0.3, and matching `%S+` twice as long as `[^ ]+`. `SET` with `PX` takes longer

@@ -60,7 +60,7 @@ async function commandsDuring(work: () => Promise<unknown>): Promise<string[]> {
   return all.map(({ command, args }) => `${command} ${args[0]?.replace(KEY, '').replace(/[\da-f]{32}/, 'ID')}`.trim())
 }
 
-test('writes the keys that docs/reference/format.md describes, for as long as the longest lease, and leaves none', async () => {
+test('writes the keys that README.md describes, for as long as the longest lease, and leaves none', async () => {
   const one = permitOf({ owner: 'one', note: 'n', ttl: 5_000 })
   const first = await hold(store, one)
   expect(await client.get(KEY)).toMatch(new RegExp(`^1 \\d{13} held 0 ${first} 5000/4/1 ${one.id} \\["one","n"\\]$`))

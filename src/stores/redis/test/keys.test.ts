@@ -39,7 +39,7 @@ async function value(name: string): Promise<string | undefined> {
   return text?.replace(/^1 \d{13} /, '')
 }
 
-test('writes the keys that docs/reference/format.md describes, and each expires', async () => {
+test('writes the keys that README.md describes, and each expires', async () => {
   const claim = claimOf('a', { owner: 'host:1:abc', note: 'n "1"', ttl: 5_000 })
   const token = await hold(store, claim)
   const lease = `5000 ${claim.id} ["host:1:abc","n \\"1\\""]`

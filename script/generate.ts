@@ -5,7 +5,6 @@ import { commandLinePage, faultsPage } from './command-line.ts'
 import { errorsPage } from './errors.ts'
 import { eventsPage } from './events.ts'
 import { withExamples } from './examples.ts'
-import { exportsPage } from './exports.ts'
 import { manifestOf, memberManifestOf } from './manifest.ts'
 import { optionsPage } from './options.ts'
 import { performancePage, readmePage } from './performance.ts'
@@ -23,7 +22,6 @@ const generated = new Map<string, (text: string) => string>([
   ['docs/proof/fault-lab.md', faultsPage],
   ['docs/reference/options.md', optionsPage],
   ['docs/reference/errors.md', errorsPage],
-  ['docs/reference/exports.md', exportsPage],
   ['docs/reference/events.md', eventsPage],
   ...(await pages()),
   ...globSync('docs/{guides,sharing,integrations}/*.md', { cwd: ROOT }).map((path): [string, typeof withExamples] => [

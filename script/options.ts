@@ -64,6 +64,9 @@ const LISTED: readonly Listed[] = [
   ['`@LeaseCron` of Nest', 'src/integrations/nestjs/lease-cron.ts', 'LeaseCronOptions'],
 ]
 
+/** Types that a default shows. */
+const SIMPLE: ReadonlySet<string> = new Set(['`number`', '`string`', '`boolean`'])
+
 /** Public all the same, and described where they are used: an error that you make, and what consists of functions. */
 const ELSEWHERE = ['LeaseErrorOptions', 'DashboardOptions', 'LeaseModuleOptions', 'LeaseModuleAsyncOptions']
 
@@ -88,7 +91,8 @@ export function optionsPage(page: string): string {
 
 function line({ name, type, text, default: fallback }: Member): string {
   const shown = fallback === "''" ? 'empty' : fallback
-  const facts = [type, ...(fallback === 'required' ? [fallback] : fallback === 'none' ? [] : [`default ${shown}`])]
+  const kind = SIMPLE.has(type) && fallback !== 'none' ? [] : [type]
+  const facts = [...kind, ...(fallback === 'required' ? [fallback] : fallback === 'none' ? [] : [`default ${shown}`])]
   return `- \`${name}\` (${facts.join(', ')})${text ? `: ${text}` : ''}`
 }
 

@@ -7,29 +7,28 @@ import type { Entry } from '../contract/list.ts'
 import { Sequence } from '../contract/sequence.ts'
 import type { Claim } from '../contract/store.ts'
 import { LAST_WITHDRAWAL, LONGEST_TRY } from '../contract/time.ts'
-import { AbortSource } from './abort-source.ts'
 import type { Acquired } from './acquisition.ts'
 import type { HoldOptions, LeaseCore, ListedLease } from './core.ts'
 import { Deadline } from './deadline.ts'
-import { Ending, within } from './ending.ts'
+import { Held } from './held.ts'
 import { HandleRef, type LeaseHandle } from './lease-handle.ts'
 import { Renewals } from './renewals.ts'
-import { withdraw } from './withdraw.ts'
+import { withdraw, within } from './withdraw.ts'
 
 const FIRST_SLOT: readonly number[] = [0]
 
 /** Several leases that end together. */
 export interface LeaseGroup {
   /** The loss of any of them. */
-  readonly error?: LeaseError | undefined
+  readonly loss: LeaseError | undefined
   /** One of them was aborted, such as by `close()`. */
   abort(reason: unknown): void
   /** One of them was lost. */
-  lose(error: LeaseError, reason: LossReason): void
+  lose(error: LeaseError): void
 }
 
 /** The lease as the core sees it. */
-export class HeldLease implements ListedLease {
+export class HeldLease extends Held implements ListedLease {
   readonly name: string
   readonly owner: string
   readonly token: bigint
@@ -42,13 +41,9 @@ export class HeldLease implements ListedLease {
   group: LeaseGroup | undefined
   lossReason: LossReason | undefined
   readonly #core: LeaseCore
-  readonly #abort = new AbortSource()
   readonly #deadline: Deadline
-  #error: LeaseError | undefined
   #mayBeHeld = false // may the store still hold the name after the loss?
   readonly #annotations = new Sequence()
-  #releasing: Promise<LeaseEnd> | undefined
-  readonly #ending = new Ending()
   readonly #handle: HandleRef
   readonly #entry: Entry<ListedLease>
   readonly #stopListening: (() => void) | undefined
@@ -60,6 +55,7 @@ export class HeldLease implements ListedLease {
     options: HoldOptions,
     deadline: Deadline = new Deadline(core.clock, acquired.grant, acquired.sent, options),
   ) {
+    super()
     const { grant, sent, waited } = acquired
     this.#core = core
     this.name = claim.name
@@ -79,7 +75,7 @@ export class HeldLease implements ListedLease {
     const isSoon = waited <= claim.ttl / 3 && grant.ttl >= claim.ttl && options.maxHold === undefined
     if (!options.heartbeat || !isSoon || !options.background) deadline.watch()
     this.#stopListening = core.store.onLoss?.(claim, () => {
-      if (!this.check() && !this.#releasing) this.lose('gone')
+      if (!this.check() && !this.releasing) this.lose('gone')
     })
   }
 
@@ -92,34 +88,15 @@ export class HeldLease implements ListedLease {
     return this.renewals.ttl
   }
 
-  get isLost(): boolean {
-    return this.#error !== undefined
-  }
-
-  get loss(): LeaseError | undefined {
-    return this.#error
-  }
-
-  get signal(): AbortSignal {
-    this.check()
-    return this.#abort.signal
-  }
-
   get remaining(): number {
-    if (this.#releasing || this.check()) return 0
+    if (this.releasing || this.check()) return 0
     return this.#deadline.remaining
-  }
-
-  get ended(): Promise<LeaseEnd> {
-    this.check()
-    this.#handle.keep() // a program that waits for the end has not lost the lease
-    return this.#ending.promise
   }
 
   assertHeld(): void {
     const lost = this.check()
     if (lost) throw lost
-    if (this.#releasing) throw this.#fault('CLOSED', 'was released')
+    if (this.releasing) throw this.#fault('CLOSED', 'was released')
   }
 
   extend(ttl: number = this.ttl): Promise<number> {
@@ -132,29 +109,23 @@ export class HeldLease implements ListedLease {
 
   release(): Promise<LeaseEnd> {
     const lost = this.check() // first: a listener of the loss may release
-    if (this.#releasing) return this.#releasing
+    if (this.releasing) return this.releasing
     if (!lost) this.#stop()
     const withdrawal = this.#withdraw()
     this.#core.inBackground(withdrawal)
-    this.#releasing = this.#answer(withdrawal)
+    this.releasing = this.#answer(withdrawal)
     this.#end()
     if (!lost && events.release_began.hasSubscribers) events.release_began.publish({ lease: this.handle })
-    return this.#releasing
+    return this.releasing
   }
 
-  /** Releases, and answers why the lease was lost if it was; never rejects. */
-  async end(): Promise<LeaseError | undefined> {
-    return (await this.release()) === 'lost' ? this.#error : undefined
-  }
-
-  /** Aborts the signal of a held lease: the work should end before the lease is released. */
-  abort(reason: unknown): void {
-    this.#abort.abort(reason)
+  override abort(reason: unknown): void {
+    super.abort(reason)
     this.group?.abort(reason)
   }
 
   stopRenewing(): void {
-    if (this.check() || this.#releasing) return
+    if (this.check() || this.releasing) return
     this.renewals.stop()
     this.#handle.keep()
     this.#deadline.watch()
@@ -167,6 +138,10 @@ export class HeldLease implements ListedLease {
     this.#core.heartbeat.limit?.(maxHold)
   }
 
+  protected onAwaited(): void {
+    this.#handle.keep()
+  }
+
   onTime(): void {
     if (!this.check() && this.renewals.isOn) this.watchHandle() // most probably it was renewed meanwhile
   }
@@ -176,24 +151,24 @@ export class HeldLease implements ListedLease {
   }
 
   check(): LeaseError | undefined {
-    if (this.#error || this.#releasing) return this.#error
+    if (this.loss || this.releasing) return this.loss
     const passed = this.#deadline.passed(this.#core.clock.now(), this.renewals.isOn)
     return passed && this.lose(passed)
   }
 
   lose(reason: LossReason, what: string = this.#explain(reason)): LeaseError {
     const error = this.#fault(reason === 'max_hold' ? 'MAX_HOLD' : 'LEASE_LOST', what)
-    this.#error = error
+    this.loss = error
     this.lossReason = reason
     this.#stop()
     // Otherwise the store did not answer, and a release would wait for it in vain.
     const isWell = !this.renewals.unsettled && !this.renewals.inFlight
     this.#mayBeHeld = reason === 'max_hold' || (reason !== 'gone' && isWell)
     this.#end()
-    this.#abort.abort(error)
+    this.aborting.abort(error)
     if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this.handle, reason, error })
-    this.#ending.settle('lost')
-    this.group?.lose(error, reason)
+    this.settle('lost')
+    this.group?.lose(error)
     return error
   }
 
@@ -205,26 +180,26 @@ export class HeldLease implements ListedLease {
     this.assertHeld()
     const claim = { ...renewals.claim, note }
     const isHeld = await renewals.staleRequests.request(clock, claim.ttl, signal => store.annotate(claim, signal))
-    if (!isHeld && !this.check() && !this.#releasing) this.lose('gone')
+    if (!isHeld && !this.check() && !this.releasing) this.lose('gone')
     this.assertHeld()
     renewals.claim = { ...renewals.claim, note }
   }
 
   /** The withdrawal continues in the background if it takes too long for the caller. */
   async #answer(withdrawal: Promise<LeaseEnd>): Promise<LeaseEnd> {
-    const error = this.#error
+    const error = this.loss
     if (error && !this.#mayBeHeld) return 'lost'
-    const limit = error || this.group?.error ? LAST_WITHDRAWAL : LONGEST_TRY
-    return this.#ending.settle(await within(this.#core.clock, limit, withdrawal, 'unknown')) // a loss has settled it
+    const limit = error || this.group?.loss ? LAST_WITHDRAWAL : LONGEST_TRY
+    return this.settle(await within(this.#core.clock, limit, withdrawal)) // a loss has settled it before
   }
 
   async #withdraw(): Promise<LeaseEnd> {
     const { renewals } = this
     while (renewals.inFlight) await renewals.inFlight
-    const lease = this.#error ? undefined : this.handle
+    const lease = this.loss ? undefined : this.handle
     const answer = await withdraw(this.#core, renewals.claim, renewals.unsettled, lease, this.#deadline.at)
-    if (answer === 'gone' && !this.#error) this.lose('gone', 'was gone when it was released')
-    if (this.#error || answer === 'gone') return 'lost'
+    if (answer === 'gone' && !this.loss) this.lose('gone', 'was gone when it was released')
+    if (this.loss || answer === 'gone') return 'lost'
     if (answer === 'released') {
       if (events.lease_released.hasSubscribers) events.lease_released.publish({ lease: this.handle })
     }

@@ -18,8 +18,8 @@ interface RenewedLease {
   readonly token: bigint
   readonly handle: LeaseHandle
   readonly remaining: number
-  /** Has a loss been detected? */
-  readonly isLost: boolean
+  /** If it was detected. */
+  readonly loss: LeaseError | undefined
   /** Detects a loss at once, without waiting for a timer. */
   check(): LeaseError | undefined
   assertHeld(): void
@@ -147,7 +147,7 @@ export class Renewals implements Renewable {
       const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
       const now = clock.now()
       statistics.answered(lease.handle, sent, now)
-      if (lease.isLost) return undefined
+      if (lease.loss) return undefined
       if (grant?.token !== lease.token) {
         lease.lose('gone')
         return undefined

@@ -1,9 +1,10 @@
 import { LeaseError } from '../contract/errors.ts'
 import { events } from '../contract/events.ts'
-import type { Lease } from '../contract/lease.ts'
+import type { Lease, LeaseEnd } from '../contract/lease.ts'
 import { backoff, type Cancel, pause, request } from '../contract/request.ts'
 import type { Claim, Store } from '../contract/store.ts'
 import {
+  type Clock,
   FIRST_TRY,
   LAST_REQUEST,
   LAST_WITHDRAWAL,
@@ -88,4 +89,22 @@ export function withdrawIfCancelled(
 ): void {
   if (cancel.cancelled) core.inBackground(withdraw(core, claim, unsettled))
   cancel.throwIfCancelled()
+}
+
+/**
+ * The result of the withdrawal, or `unknown` after `limit` ms. The withdrawal then continues in the background. Unlike
+ * `request` it makes no signal, which takes a fifth of the time of a pair over memory.
+ */
+export function within(clock: Clock, limit: number, withdrawal: Promise<LeaseEnd>): Promise<LeaseEnd> {
+  return new Promise(resolve => {
+    // First read the answers that came while the event loop was blocked.
+    const isOver = (): void => {
+      stopTimer = clock.after(0, () => resolve('unknown'))
+    }
+    let stopTimer = clock.after(limit, isOver)
+    void withdrawal.then(end => {
+      stopTimer()
+      resolve(end)
+    })
+  })
 }

@@ -49,7 +49,7 @@ export class Gathering {
           void round.set.release() // in the background, as after every call that ends without a lease
           return this.#timeout(busy)
         } catch (error) {
-          const loss = round.set.error
+          const loss = round.set.loss
           if (!loss || error !== loss) throw error
           void round.set.release() // after MAX_HOLD it is still held
           if (this.#host.clock.now() >= this.#giveUpAt) return this.#lostTooLate(loss)
@@ -78,7 +78,7 @@ export class Gathering {
     try {
       await this.#round.tryAll()
     } catch (error) {
-      const loss = this.#round.set.error
+      const loss = this.#round.set.loss
       if (!loss || error !== loss) throw error
       void this.#round.set.release()
       this.#beginAnew()

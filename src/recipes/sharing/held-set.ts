@@ -1,38 +1,21 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import type { LeaseEnd } from '../../contract/lease.ts'
-import { AbortSource } from '../../core/abort-source.ts'
-import { Ending } from '../../core/ending.ts'
+import { Held } from '../../core/held.ts'
 import type { HeldLease, LeaseGroup } from '../../core/held-lease.ts'
 
 /**
  * Leases that end together, from the first that is acquired. It must not refer to their handles: see `LeaseSetHandle`.
  */
-export class HeldSet implements LeaseGroup {
+export class HeldSet extends Held implements LeaseGroup {
   readonly #leases: HeldLease[] = []
-  readonly #abort = new AbortSource()
-  readonly #ending = new Ending()
-  /** The loss of any of them. */
-  error: LeaseError | undefined
-  #releasing: Promise<LeaseEnd> | undefined
-
-  get signal(): AbortSignal {
-    this.#check()
-    return this.#abort.signal
-  }
 
   get remaining(): number {
     return Math.min(...this.#leases.map(({ remaining }) => remaining))
   }
 
-  get ended(): Promise<LeaseEnd> {
-    this.#check()
-    void this.#settle(this.#leases.map(({ ended }) => ended)) // a program that waits for the end has not lost the set
-    return this.#ending.promise
-  }
-
   assertHeld(): void {
-    this.#check()
-    if (this.error) throw this.error
+    const lost = this.check()
+    if (lost) throw lost
     for (const lease of this.#leases) lease.assertHeld()
   }
 
@@ -47,10 +30,10 @@ export class HeldSet implements LeaseGroup {
   add(lease: HeldLease): void {
     this.#leases.push(lease)
     lease.group = this
-    this.#check()
+    this.check()
     const { signal } = lease
     if (signal.aborted) this.abort(signal.reason) // by close()
-    if (this.error || this.#releasing) void lease.release()
+    if (this.loss || this.releasing) void lease.release()
   }
 
   /** All are held: from now on they have this `maxHold`. */
@@ -67,42 +50,42 @@ export class HeldSet implements LeaseGroup {
     void lease.release()
   }
 
-  abort(reason: unknown): void {
-    if (this.#abort.isAborted) return
-    this.#abort.abort(reason)
+  override abort(reason: unknown): void {
+    if (this.aborting.isAborted) return
+    super.abort(reason)
     for (const lease of this.#leases) lease.abort(reason)
   }
 
   lose(error: LeaseError): void {
-    if (this.error) return
-    this.error = error
+    if (this.loss) return
+    this.loss = error
     this.abort(error)
-    this.#ending.settle('lost')
+    this.settle('lost')
     // After maxHold the work may still run: they end by their ttl, or by release(), as one lease does.
     if (error.code !== 'MAX_HOLD') void this.release()
   }
 
   release(): Promise<LeaseEnd> {
-    this.#check() // first: a loss releases
-    this.#releasing ??= this.#settle(this.#leases.map(lease => lease.release()))
-    return this.#releasing
+    this.check() // first: a loss releases
+    this.releasing ??= this.#endWith(this.#leases.map(lease => lease.release()))
+    return this.releasing
   }
 
-  async end(): Promise<LeaseError | undefined> {
-    return (await this.release()) === 'lost' ? this.error : undefined
+  protected onAwaited(): void {
+    void this.#endWith(this.#leases.map(({ ended }) => ended))
   }
 
   /** The set ends with the last of its leases. */
-  async #settle(leases: readonly Promise<LeaseEnd>[]): Promise<LeaseEnd> {
+  async #endWith(leases: readonly Promise<LeaseEnd>[]): Promise<LeaseEnd> {
     const ends = await Promise.all(leases)
-    return this.#ending.settle(ends.includes('unknown') ? 'unknown' : 'released') // a loss has settled it before
+    return this.settle(ends.includes('unknown') ? 'unknown' : 'released') // a loss has settled it before
   }
 
-  /** Detects a loss at once, without waiting for a timer. */
-  #check(): void {
+  check(): LeaseError | undefined {
     for (const lease of this.#leases) {
       const lost = lease.check()
       if (lost) this.lose(lost) // its own listeners run before it notifies this set
     }
+    return this.loss
   }
 }

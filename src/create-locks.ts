@@ -1,17 +1,15 @@
 import { checkNoMore } from './contract/check.ts'
 import type { Lease, Permit } from './contract/lease.ts'
 import type { Store } from './contract/store.ts'
+import type { Acquirable } from './core/acquirable.ts'
 import { coreEnvironment } from './core/core.ts'
 import type { Leasing } from './core/leasing.ts'
-import { acquired, CoreLocks } from './core/locks.ts'
+import { CoreLocks } from './core/locks.ts'
 import type { LocksDefaults } from './core/options.ts'
 import { type Election, type ElectionOptions, StoreElection } from './recipes/election.ts'
-import type { Host } from './recipes/host.ts'
 import { type LeadOptions, lead } from './recipes/lead.ts'
 import type { Leadership } from './recipes/leadership.ts'
-import type { Acquirable } from './recipes/sharing/acquirable.ts'
 import { AllNames } from './recipes/sharing/all.ts'
-import type { SharingHost } from './recipes/sharing/host.ts'
 import type { LeaseSet } from './recipes/sharing/lease-set.ts'
 import { readWrite, semaphore } from './recipes/sharing/permits.ts'
 import type { PermitOptions, ReadWrite, SemaphoreOptions, Sharing } from './recipes/sharing/sharing.ts'
@@ -54,53 +52,25 @@ export class StoreLocks extends CoreLocks implements Locks {
 
   lead(name: string, options: LeadOptions = {}): AsyncIterable<Lease> {
     this.closing.assertOpen()
-    return lead(this.#host(), name, options)
+    return lead(this.host, name, options)
   }
 
   election(name: string, options: ElectionOptions = {}): Election {
-    return new StoreElection(this.#host(), name, options)
+    return new StoreElection(this.host, name, options)
   }
 
   all(names: readonly string[], ...more: readonly unknown[]): Acquirable<LeaseSet> {
     checkNoMore(more, 'all(names)')
-    return new AllNames(this.sharingHost(), names)
+    return new AllNames(this.host, names)
   }
 
   semaphore(name: string, options: SemaphoreOptions, ...more: readonly unknown[]): Acquirable<Permit, PermitOptions> {
     checkNoMore(more, 'semaphore(name, { limit })')
-    return semaphore(this.sharingHost(), name, options)
+    return semaphore(this.host, name, options)
   }
 
   readWrite(name: string, ...more: readonly unknown[]): ReadWrite {
     checkNoMore(more, 'readWrite(name)')
-    return readWrite(this.sharingHost(), name)
-  }
-
-  /** What shared names and sets of names need. */
-  protected sharingHost(): SharingHost {
-    const { clock, random } = this.core
-    return {
-      clock,
-      random,
-      core: this.core,
-      terms: (verb, options) => this.terms(verb, options),
-      hold: (name, terms) => this.hold(name, terms, held => held),
-      works: this.works,
-      onAbort: (signal, action) => this.signals.onAbort(signal, action),
-    }
-  }
-
-  #host(): Host {
-    const { clock, random } = this.core
-    return {
-      clock,
-      random,
-      closing: this.closing.signal,
-      inspect: name => this.inspect(name),
-      using: async (name, options, onBusy, work) => {
-        const held = await this.hold(name, { ...this.terms('using', options), onBusy }, acquired)
-        return this.works.run(held, work, options.signal)
-      },
-    }
+    return readWrite(this.host, name)
   }
 }

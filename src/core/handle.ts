@@ -1,18 +1,16 @@
 import { inspect } from 'node:util'
-import type { Lease, LeaseEnd } from '../contract/lease.ts'
-
-/** What one lease and several together have in common. */
-export type Holding = Pick<Lease, 'signal' | 'remaining' | 'ended' | 'assertHeld' | 'extend' | 'release'>
+import type { LeaseEnd } from '../contract/lease.ts'
+import type { Held } from './held.ts'
 
 /**
  * What a lease and a set of leases have in common for their user. It passes everything on to what is held. The verbs are
  * accessors, so that they can be taken apart, as in `const { release } = lease`, and a lease that is not taken apart pays
  * nothing for that.
  */
-export abstract class Handle implements Holding, AsyncDisposable {
-  readonly #held: Holding
+export abstract class Handle implements AsyncDisposable {
+  readonly #held: Held
 
-  constructor(held: Holding) {
+  constructor(held: Held) {
     this.#held = held
   }
 

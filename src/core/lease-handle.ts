@@ -2,12 +2,15 @@ import type { Identified } from '../contract/identity.ts'
 import type { Lease, Permit } from '../contract/lease.ts'
 import { warn } from '../contract/warnings.ts'
 import { Handle, verb } from './handle.ts'
+import type { Held } from './held.ts'
 
-/** What the core does for a handle. */
-export interface Held extends Omit<Lease, 'toJSON' | typeof Symbol.asyncDispose> {
+/** The lease that a handle stands for. */
+export interface HandledLease
+  extends Held,
+    Pick<Lease, 'name' | 'token' | 'owner' | 'ttl' | 'annotate' | 'stopRenewing'> {
   /** `undefined`: it is a lease, and no permit. */
-  readonly limit?: number | undefined
-  readonly slots?: readonly number[]
+  readonly limit: number | undefined
+  readonly slots: readonly number[]
 }
 
 /**
@@ -20,9 +23,9 @@ export class LeaseHandle extends Handle implements Lease, Identified {
   readonly owner: string
   /** Set by the core. */
   ttl: number
-  readonly #held: Held
+  readonly #held: HandledLease
 
-  constructor(held: Held) {
+  constructor(held: HandledLease) {
     super(held)
     this.name = held.name
     this.token = held.token
@@ -31,7 +34,7 @@ export class LeaseHandle extends Handle implements Lease, Identified {
     this.#held = held
   }
 
-  get 'holdfast:held'(): Held {
+  get 'holdfast:held'(): HandledLease {
     return this.#held
   }
 
@@ -53,10 +56,10 @@ class PermitHandle extends LeaseHandle implements Permit {
   readonly limit: number
   readonly slots: readonly number[]
 
-  constructor(held: Held) {
+  constructor(held: HandledLease) {
     super(held)
     this.limit = held.limit ?? 1
-    this.slots = held.slots ?? []
+    this.slots = held.slots
   }
 
   get slot(): number {
@@ -69,7 +72,7 @@ class PermitHandle extends LeaseHandle implements Permit {
   }
 }
 
-const dropped = new FinalizationRegistry<WeakRef<Held>>(held => {
+const dropped = new FinalizationRegistry<WeakRef<HandledLease>>(held => {
   const lease = held.deref()
   if (!lease) return // collected with its timers, such as those of a virtual clock
   const { name } = lease
@@ -81,12 +84,12 @@ const dropped = new FinalizationRegistry<WeakRef<Held>>(held => {
 
 /** The core's reference to a handle. It is strong at first, because watching a lease is too expensive for short leases. */
 export class HandleRef {
-  readonly #held: Held
+  readonly #held: HandledLease
   #mayBeDropped: boolean
   #strong: LeaseHandle | undefined
   #weak: WeakRef<LeaseHandle> | undefined
 
-  constructor(held: Held, mayBeDropped: boolean) {
+  constructor(held: HandledLease, mayBeDropped: boolean) {
     this.#held = held
     this.#mayBeDropped = mayBeDropped
   }

@@ -18,15 +18,17 @@ import { Cancel, request } from '../contract/request.ts'
 import type { Claim, LeaseRecord, NodeRecord, Pacing, Query, Store } from '../contract/store.ts'
 import { DEFAULT_TTL, LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
+import { Acquiring, type ResultOf } from './acquirable.ts'
 import { type Acquired, Acquisition } from './acquisition.ts'
 import type { Advice } from './advice/advice.ts'
 import { Closing } from './closing.ts'
 import type { Core, CoreEnvironment } from './core.ts'
 import { Family } from './family.ts'
 import type { HeldLease } from './held-lease.ts'
+import type { Host } from './host.ts'
 import { inspect } from './inspection.ts'
 import type { Leasing } from './leasing.ts'
-import { type Once, type OnceHost, once } from './once.ts'
+import { type Once, once } from './once.ts'
 import {
   type AcquireOptions,
   type AcquireTerms,
@@ -37,7 +39,6 @@ import {
   closeKeys,
   defaultKeys,
   isTry,
-  keysOf,
   type LocksDefaults,
   listKeys,
   type OnceOptions,
@@ -52,22 +53,20 @@ import { holdWith, type OpenRenewer, type Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
 import { hasTickets, Tickets, ticketName } from './tickets.ts'
 import { withdrawIfCancelled } from './withdraw.ts'
-import { type Tried, type Work, type WorkArguments, Works, workOf } from './work.ts'
-
-/** What a caller gets of a lease, or of an acquisition that was not possible in time. */
-type ResultOf<Result> = (held: HeldLease | Acquisition) => Result
+import { type Tried, type Work, type WorkArguments, Works } from './work.ts'
 
 /** `Locks` without the recipes. */
 export class CoreLocks implements Leasing {
   readonly store: Store
   protected readonly core: Core
+  /** What calls and recipes need. */
+  protected readonly host: Host
   protected readonly closing: Closing
   protected readonly family: Family
   readonly #leases = new List<HeldLease>()
   readonly #defaults: LocksDefaults
   readonly #owner: string
-  protected readonly signals: Signals = new Signals()
-  protected readonly works: Works
+  readonly #signals = new Signals()
 
   /** `openRenewer` as in `Family`; `family` is that of other locks over the store. */
   constructor(
@@ -84,10 +83,9 @@ export class CoreLocks implements Leasing {
     this.family = family ?? new Family(store, environment, openRenewer)
     const { heartbeat, statistics, waiters, hasThread } = this.family
     checkOptions(defaults, store, hasThread, 'the default ttl of these locks')
-    const { clock, loopDelay } = environment
+    const { clock, random, loopDelay } = environment
     this.store = store
     this.closing = new Closing(clock, this.#leases, this.family, !loopDelay)
-    this.works = new Works(this.closing, this.signals)
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
     this.family.join(this.#leases)
@@ -106,33 +104,37 @@ export class CoreLocks implements Leasing {
       onWait: () => this.closing.watch(),
       waiters,
     }
+    this.host = {
+      clock,
+      random,
+      core: this.core,
+      works: new Works(this.closing, this.#signals),
+      signals: this.#signals,
+      closing: this.closing.signal,
+      inspect: name => this.inspect(name),
+      terms: (verb, options) => this.#terms(verb, options),
+      hold: (name, each, resultOf) => this.#hold(name, each, resultOf),
+    }
   }
 
-  acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
-    return this.#acquire('acquire', name, options, held => acquired(held).handle)
+  acquire(name: string, options?: AcquireOptions): Promise<Lease> {
+    return new OneName(this.host, name).acquire(options)
   }
 
-  tryAcquire(name: string, options: TryOptions = {}): Promise<Lease | undefined> {
-    return this.#acquire('tryAcquire', name, options, held => (held instanceof Acquisition ? undefined : held.handle))
+  tryAcquire(name: string, options?: TryOptions): Promise<Lease | undefined> {
+    return new OneName(this.host, name).tryAcquire(options)
   }
 
-  async using<Result>(name: string, ...args: WorkArguments<AcquireOptions, Lease, Result>): Promise<Result> {
-    const { options, work } = workOf('using(name', args)
-    return this.works.run(await this.#acquire('using', name, options, acquired), work, options?.signal)
+  using<Result>(name: string, ...args: WorkArguments<AcquireOptions, Lease, Result>): Promise<Result> {
+    return new OneName(this.host, name).using(...args)
   }
 
-  async tryUsing<Result>(name: string, ...args: WorkArguments<TryOptions, Lease, Result>): Promise<Tried<Result>> {
-    const { options, work } = workOf('tryUsing(name', args)
-    const held = await this.#acquire('tryUsing', name, options, each => each)
-    return this.works.tryRun(held instanceof Acquisition ? held.timeout() : held, work, options?.signal)
+  tryUsing<Result>(name: string, ...args: WorkArguments<TryOptions, Lease, Result>): Promise<Tried<Result>> {
+    return new OneName(this.host, name).tryUsing(...args)
   }
 
   once<Result>(name: string, options: OnceOptions, work: Work<Lease, Result>): Promise<Once<Result>> {
-    const { core, works, signals } = this
-    const { signal: closing } = this.closing
-    const terms = (): AcquireTerms => this.terms('using', options)
-    const hold: OnceHost['hold'] = each => this.hold(name, each, held => held)
-    return once({ core, works, signals, closing, terms, hold }, name, options, work)
+    return once(this.host, name, options, work)
   }
 
   async inspect(name: string): Promise<NameState> {
@@ -178,7 +180,7 @@ export class CoreLocks implements Leasing {
     this.closing.assertOpen()
     const cancel = new Cancel()
     const acquiring = Promise.withResolvers<void>()
-    const stop = this.signals.onAbort(signal, reason => cancel.cancel(reason))
+    const stop = this.#signals.onAbort(signal, reason => cancel.cancel(reason))
     const call = this.closing.calls.add({ cancel, acquiring: acquiring.promise })
     try {
       await ask({ ...this.core, owner: this.#owner }, cancel)
@@ -224,7 +226,7 @@ export class CoreLocks implements Leasing {
   }
 
   /** What `verb` asks for, with the defaults of these locks. Throws `CLOSED`, and `INVALID_ARGUMENT` as `checkOptions`. */
-  protected terms(verb: Verb, options: AcquireOptions): AcquireTerms {
+  #terms(verb: Verb, options: AcquireOptions): AcquireTerms {
     checkOptions(options, this.store, this.family.hasThread)
     if (options.maxBlocked !== undefined && (options.heartbeat ?? 'thread') !== 'thread')
       throw invalid("maxBlocked needs heartbeat: 'thread'")
@@ -244,27 +246,12 @@ export class CoreLocks implements Leasing {
     }
   }
 
-  /** As `hold`, without a promise of its own, which thousands of waiters would keep. */
-  #acquire<Result>(
-    verb: Verb,
+  /** As `Host.hold`. */
+  async #hold<Result>(
     name: string,
-    options: AcquireOptions = {},
-    resultOf: ResultOf<Result>,
+    terms: AcquireTerms,
+    resultOf: (held: HeldLease | Acquisition) => Result,
   ): Promise<Result> {
-    try {
-      checkKeys(options, keysOf(verb), verb)
-      checkName(name)
-      return this.hold(name, this.terms(verb, options), resultOf)
-    } catch (error) {
-      return Promise.reject(error)
-    }
-  }
-
-  /**
-   * Acquires a name. Resolves to what `resultOf` makes of the lease, or of the acquisition if it was not possible in time.
-   * Rejects as `acquire` otherwise.
-   */
-  protected async hold<Result>(name: string, terms: AcquireTerms, resultOf: ResultOf<Result>): Promise<Result> {
     const { ttl, wait: limit, note, owner, heartbeat, maxBlocked, maxHold, background } = terms
     const claim: Claim = {
       name,
@@ -282,7 +269,7 @@ export class CoreLocks implements Leasing {
     const cancel = new Cancel()
     const { signal } = this.closing
     if (signal.aborted) cancel.cancel(signal.reason) // by a listener
-    const stop = this.signals.onAbort(terms.signal, reason => cancel.cancel(reason))
+    const stop = this.#signals.onAbort(terms.signal, reason => cancel.cancel(reason))
     const { core } = this
     const tickets = terms.limit !== undefined && terms.limit > 1 && hasTickets(core.store) && new Tickets(core, claim)
     const { onBusy } = terms
@@ -332,8 +319,21 @@ export class CoreLocks implements Leasing {
   }
 }
 
-/** Throws `BUSY` if the name was not acquired. */
-export function acquired(held: HeldLease | Acquisition): HeldLease {
-  if (held instanceof Acquisition) throw held.timeout()
-  return held
+/** The calls for a lease on one name. */
+class OneName extends Acquiring<Lease> {
+  readonly #name: string
+
+  constructor(host: Host, name: string) {
+    super(host)
+    this.#name = name
+  }
+
+  protected override get first(): string {
+    return 'name'
+  }
+
+  protected hold<R>(terms: AcquireTerms, _options: unknown, resultOf: ResultOf<Lease, R>): Promise<R> {
+    checkName(this.#name)
+    return this.host.hold(this.#name, terms, resultOf)
+  }
 }

@@ -4,12 +4,11 @@ import { Cancel } from '../contract/request.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { warn } from '../contract/warnings.ts'
 import { Acquisition } from './acquisition.ts'
-import type { Core } from './core.ts'
 import type { HeldLease } from './held-lease.ts'
+import type { Host } from './host.ts'
 import { Marker } from './marker.ts'
-import { type AcquireTerms, type OnceOptions, onceKeys } from './options.ts'
-import type { Signals } from './signals.ts'
-import type { Tried, Work, Works } from './work.ts'
+import { type OnceOptions, onceKeys } from './options.ts'
+import type { Tried, Work } from './work.ts'
 
 /** What `once` did. */
 export type Once<Result> =
@@ -22,21 +21,9 @@ export type Once<Result> =
       readonly holder: LeaseRecord
     }
 
-/** What `once` needs of locks. */
-export interface OnceHost {
-  readonly core: Core
-  readonly works: Works
-  readonly signals: Signals
-  /** Aborts when the locks are closed. */
-  readonly closing: AbortSignal
-  /** How to acquire the name. Throws as `using`. */
-  terms(): AcquireTerms
-  hold(terms: AcquireTerms): Promise<HeldLease | Acquisition>
-}
-
 /** Runs `work` under a lease on `name` unless its marker is there, which it writes after a success. */
 export async function once<Result>(
-  { core, works, signals, closing, terms, hold }: OnceHost,
+  host: Host,
   name: string,
   options: OnceOptions,
   work: Work<Lease, Result>,
@@ -44,7 +31,9 @@ export async function once<Result>(
   if (typeof work !== 'function' || options?.within === undefined)
     throw invalid('once needs options with within: once(name, { within: 3_600_000 }, work)')
   checkKeys(options, onceKeys, 'once')
-  const { signal, ...asked } = terms()
+  const { core, works, signals, closing } = host
+  const terms = host.terms('using', options)
+  const { signal } = terms
   const marker = new Marker(core, name, options.within)
   const cancel = new Cancel()
   const stops = [signal, closing].map(each => signals.onAbort(each, reason => cancel.cancel(reason)))
@@ -71,7 +60,7 @@ export async function once<Result>(
     found = await marker.find(cancel).catch(() => undefined)
     if (found) return hasRun(found)
     cancel.throwIfCancelled()
-    const held = await hold({ ...asked, signal, wait: options.wait ?? 0 })
+    const held = await host.hold(name, { ...terms, wait: options.wait ?? 0 }, each => each)
     if (held instanceof Acquisition) return { ran: false, why: 'held', holder: held.timeout().holder }
     const result = await works.run(held, () => workUnlessFound(held), signal)
     return found ? hasRun(found) : { ran: true, result: result as Result }

@@ -3,17 +3,19 @@ import { LeaseError } from '../contract/errors.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { surround } from '../contract/surrounding.ts'
 import type { Closing } from './closing.ts'
+import type { Held } from './held.ts'
 import type { Signals } from './signals.ts'
 
-/** What `using` holds while its work runs: a lease, or several that end together. */
-export interface Held<Handle> {
-  /** For the work. */
+/** What a call acquired: a lease, or several that end together. */
+export interface Holding<Handle> extends Pick<Held, 'signal' | 'abort' | 'end'> {
+  /** For the caller. */
   readonly handle: Handle
-  readonly signal: AbortSignal
-  /** Aborts the signal: the work should end before the release. */
-  abort(reason: unknown): void
-  /** Releases, and answers why it was lost if it was; never rejects. */
-  end(): Promise<LeaseError | undefined>
+}
+
+/** What a call leaves that did not acquire in time. */
+export interface NotAcquired {
+  /** The `BUSY`. */
+  timeout(): LeaseError
 }
 
 /** What a call did that runs its work only if that is possible without waiting. */
@@ -38,7 +40,7 @@ export class Works {
 
   /** Runs `work`, then releases. Settles as `using` promises. `signal` is the caller's. */
   async run<Handle, Result>(
-    held: Held<Handle>,
+    held: Holding<Handle>,
     work: Work<Handle, Result>, // JavaScript may return a plain value
     signal: AbortSignal | undefined,
   ): Promise<Result> {
@@ -63,12 +65,12 @@ export class Works {
 
   /** Runs `work` unless it was busy. */
   async tryRun<Handle, Result>(
-    held: Held<Handle> | LeaseError,
+    held: Holding<Handle> | NotAcquired,
     work: Work<Handle, Result>,
     signal: AbortSignal | undefined,
   ): Promise<Tried<Result>> {
-    if (LeaseError.is(held)) return { ran: false, why: 'held', holder: held.holder }
-    return { ran: true, result: await this.run(held, work, signal) }
+    if ('handle' in held) return { ran: true, result: await this.run(held, work, signal) }
+    return { ran: false, why: 'held', holder: held.timeout().holder }
   }
 }
 

@@ -6,8 +6,9 @@ import type { Lease } from '../contract/lease.ts'
 import type { TermOutcome } from '../contract/lease-events.ts'
 import { backoff } from '../contract/request.ts'
 import { warn, warnAgain } from '../contract/warnings.ts'
+import { acquired } from '../core/acquirable.ts'
+import type { Host } from '../core/host.ts'
 import { type LeaseOptions, leaseKeys } from '../core/options.ts'
-import type { Host } from './host.ts'
 import { sleep } from './interruptible.ts'
 import { type SafeError, Streak, safeError } from './streak.ts'
 
@@ -148,7 +149,8 @@ export class Campaign {
     }
     try {
       const options = { ...this.#options, ...UNLIMITED, signal }
-      await this.#host.using(this.#name, options, () => this.#onAnswer(), work)
+      const terms = { ...this.#host.terms('using', options), onBusy: () => this.#onAnswer() }
+      await this.#host.works.run(await this.#host.hold(this.#name, terms, acquired), work, signal)
       return { outcome, lease }
     } catch (error) {
       if (signal.aborted && error === signal.reason) return { outcome: 'stopped', lease }

@@ -1,5 +1,5 @@
 import { pause } from '../contract/request.ts'
-import type { Host } from './host.ts'
+import type { Host } from '../core/host.ts'
 
 /** Waits `delay` ms, or until `stop` aborts; never rejects. */
 export async function sleep({ clock }: Host, delay: number, stop: AbortSignal): Promise<void> {

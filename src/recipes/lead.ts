@@ -1,7 +1,7 @@
 import { checkSignal } from '../contract/check.ts'
 import type { Lease } from '../contract/lease.ts'
+import type { Host } from '../core/host.ts'
 import { Campaign, type CampaignOptions, checkCampaign } from './campaign.ts'
-import type { Host } from './host.ts'
 import { anyOf, interruptible } from './interruptible.ts'
 
 /** The options of `locks.lead`. */

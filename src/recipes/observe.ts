@@ -2,7 +2,7 @@ import { checkDuration, checkKeys, checkSignal } from '../contract/check.ts'
 import { LeaseError } from '../contract/errors.ts'
 import type { NameState } from '../contract/record.ts'
 import type { LeaseRecord } from '../contract/store.ts'
-import type { Host } from './host.ts'
+import type { Host } from '../core/host.ts'
 import { anyOf, interruptible, sleep, unlessStopped } from './interruptible.ts'
 
 /** The options of `election.observe`. */

@@ -2,10 +2,10 @@ import { LeaseError } from '../../contract/errors.ts'
 import type { Lease } from '../../contract/lease.ts'
 import { LONGEST_TRY } from '../../contract/time.ts'
 import { Acquisition } from '../../core/acquisition.ts'
+import type { Host } from '../../core/host.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import { whenAborted } from '../../core/signals.ts'
 import { HeldSet } from './held-set.ts'
-import type { SharingHost } from './host.ts'
 
 /** All names are held. */
 export interface Gathered {
@@ -19,13 +19,13 @@ export interface Gathered {
  * of those is lost, it releases all and begins anew.
  */
 export class Gathering {
-  readonly #host: SharingHost
+  readonly #host: Host
   readonly #ordered: readonly string[]
   readonly #terms: AcquireTerms
   readonly #started: number
   #round: Round
 
-  constructor(host: SharingHost, ordered: readonly string[], terms: AcquireTerms) {
+  constructor(host: Host, ordered: readonly string[], terms: AcquireTerms) {
     this.#host = host
     this.#ordered = ordered
     this.#terms = terms
@@ -35,7 +35,7 @@ export class Gathering {
 
   /** Resolves to a `BUSY` if one of the names was busy for too long. */
   async run(): Promise<Gathered | LeaseError> {
-    const stop = this.#host.onAbort(this.#terms.signal, reason => this.#round.set.abort(reason))
+    const stop = this.#host.signals.onAbort(this.#terms.signal, reason => this.#round.set.abort(reason))
     try {
       await this.#tryAll()
       for (;;) {
@@ -120,11 +120,11 @@ class Round implements Gathered {
   readonly set: HeldSet = new HeldSet()
   /** Referred to from here, so that no lease counts as dropped while another is awaited. */
   readonly handles: Map<string, Lease> = new Map()
-  readonly #host: SharingHost
+  readonly #host: Host
   readonly #ordered: readonly string[]
   readonly #terms: AcquireTerms
 
-  constructor(host: SharingHost, ordered: readonly string[], terms: AcquireTerms) {
+  constructor(host: Host, ordered: readonly string[], terms: AcquireTerms) {
     this.#host = host
     this.#ordered = ordered
     this.#terms = terms
@@ -165,7 +165,7 @@ class Round implements Gathered {
 
   async #acquire(name: string, wait: number, signal: AbortSignal | undefined): Promise<Acquisition | undefined> {
     const { heartbeat } = this.#terms
-    const held = await this.#host.hold(name, {
+    const terms = {
       ...this.#terms,
       kind: 'set',
       wait,
@@ -173,7 +173,8 @@ class Round implements Gathered {
       // The others are held while this one is awaited: they are renewed, and their time counts from the last.
       heartbeat: name === this.#ordered.at(-1) ? heartbeat : heartbeat || true,
       maxHold: undefined,
-    })
+    } as const
+    const held = await this.#host.hold(name, terms, each => each)
     if (held instanceof Acquisition) return held
     this.handles.set(name, held.handle)
     this.set.add(held)

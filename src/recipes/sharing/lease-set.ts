@@ -1,5 +1,6 @@
 import type { Lease, LeaseEnd } from '../../contract/lease.ts'
-import { Handle, type Holding } from '../../core/handle.ts'
+import { Handle } from '../../core/handle.ts'
+import type { Held } from '../../core/held.ts'
 
 /**
  * Leases on several names that this process holds together. They are renewed until `release()`. When one is lost, all are
@@ -43,7 +44,7 @@ export class LeaseSetHandle extends Handle implements LeaseSet {
   readonly names: readonly string[]
   readonly leases: readonly Lease[]
 
-  constructor(held: Holding, leases: readonly Lease[]) {
+  constructor(held: Held, leases: readonly Lease[]) {
     super(held)
     this.names = leases.map(({ name }) => name)
     this.leases = leases

@@ -1,24 +1,18 @@
 import { checkKeys, checkName, checkText, checkWhole, invalid, show } from '../../contract/check.ts'
-import type { LeaseError } from '../../contract/errors.ts'
 import type { Lease, Permit } from '../../contract/lease.ts'
 import type { SharedKind } from '../../contract/lease-events.ts'
 import { LARGEST_LIMIT, MOST_UNITS } from '../../contract/store.ts'
-import { Acquisition } from '../../core/acquisition.ts'
+import { type Acquirable, Acquiring, type ResultOf } from '../../core/acquirable.ts'
+import type { Host } from '../../core/host.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import { hasTickets, ticketName } from '../../core/tickets.ts'
-import type { Held } from '../../core/work.ts'
-import { type Acquirable, Acquiring } from './acquirable.ts'
-import type { SharingHost } from './host.ts'
+import type { Holding, NotAcquired } from '../../core/work.ts'
 import type { PermitOptions, ReadWrite, SemaphoreOptions } from './sharing.ts'
 
 const semaphoreKeys: ReadonlySet<string> = new Set(['limit'])
 
 /** A semaphore; see `Sharing.semaphore`. Throws `INVALID_ARGUMENT`. */
-export function semaphore(
-  host: SharingHost,
-  name: string,
-  options: SemaphoreOptions,
-): Acquirable<Permit, PermitOptions> {
+export function semaphore(host: Host, name: string, options: SemaphoreOptions): Acquirable<Permit, PermitOptions> {
   checkName(name)
   if (typeof options !== 'object')
     throw invalid(`semaphore needs an object with its limit, such as { limit: 3 }, not ${show(options)}`)
@@ -31,7 +25,7 @@ export function semaphore(
 }
 
 /** Readers and writers; see `Sharing.readWrite`. Throws `INVALID_ARGUMENT`. */
-export function readWrite(host: SharingHost, name: string): ReadWrite {
+export function readWrite(host: Host, name: string): ReadWrite {
   checkName(name)
   const { store } = host.core
   if (hasTickets(store))
@@ -49,14 +43,14 @@ class Permits<L extends Lease> extends Acquiring<L, PermitOptions> {
   readonly #kind: SharedKind
   readonly #limit: number | undefined
 
-  constructor(host: SharingHost, name: string, kind: SharedKind, limit?: number) {
+  constructor(host: Host, name: string, kind: SharedKind, limit?: number) {
     super(host, kind === 'permit' ? ['permits'] : [])
     this.#name = name
     this.#kind = kind
     this.#limit = limit
   }
 
-  protected override async hold(terms: AcquireTerms, { permits = 1 }: PermitOptions): Promise<Held<L> | LeaseError> {
+  protected hold<R>(terms: AcquireTerms, { permits = 1 }: PermitOptions, resultOf: ResultOf<L, R>): Promise<R> {
     const { store } = this.host.core
     if (hasTickets(store) && permits !== 1)
       throw invalid(
@@ -64,7 +58,7 @@ class Permits<L extends Lease> extends Acquiring<L, PermitOptions> {
           'would starve a call for several',
       )
     checkWhole(permits, 'permits', 1, Math.min(this.#limit ?? 1, MOST_UNITS))
-    const held = await this.host.hold(this.#name, { ...terms, kind: this.#kind, limit: this.#limit, units: permits })
-    return held instanceof Acquisition ? held.timeout() : (held as unknown as Held<L>)
+    const claim = { ...terms, kind: this.#kind, limit: this.#limit, units: permits }
+    return this.host.hold(this.#name, claim, held => resultOf(held as unknown as Holding<L> | NotAcquired))
   }
 }

@@ -1,5 +1,5 @@
 import type { Lease, Permit } from '../../contract/lease.ts'
-import type { Acquirable } from './acquirable.ts'
+import type { Acquirable } from '../../core/acquirable.ts'
 import type { LeaseSet } from './lease-set.ts'
 
 /** Semaphores, readers and writers, and sets of names. A set is made of leases. */

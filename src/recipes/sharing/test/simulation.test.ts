@@ -1,17 +1,12 @@
 import { expect, test, vi } from 'vitest'
 import { Random } from '../../../../test/simulation/random.ts'
 import { isFull } from '../../../../test/tier.ts'
-import type { LeaseError } from '../../../contract/errors.ts'
-import type { Lease } from '../../../contract/lease.ts'
-import type { AcquireTerms } from '../../../core/options.ts'
-import type { Held } from '../../../core/work.ts'
+import type { Acquirable } from '../../../core/acquirable.ts'
 import { StoreLocks } from '../../../create-locks.ts'
 import { memory } from '../../../stores/memory/index.ts'
 import { VirtualClock } from '../../../testing/clock.ts'
-import { Acquiring } from '../acquirable.ts'
-import { Gathering } from '../gathering.ts'
-import type { SharingHost } from '../host.ts'
-import { type LeaseSet, LeaseSetHandle } from '../lease-set.ts'
+import { AllNames } from '../all.ts'
+import type { LeaseSet } from '../lease-set.ts'
 import { crowd, type OpenLocks, Wire } from './crowd.ts'
 
 /** `SEED=17` repeats one run. */
@@ -69,29 +64,7 @@ test('names that are acquired in the order of the call are found: sets wait for 
 
 /** Locks with the mistake. */
 class UnorderedLocks extends StoreLocks {
-  override all(names: readonly string[]): Unordered {
-    return new Unordered(this.sharingHost(), [...new Set(names)])
-  }
-}
-
-class Unordered extends Acquiring<LeaseSet> {
-  readonly #names: readonly string[]
-
-  constructor(host: SharingHost, names: readonly string[]) {
-    super(host)
-    this.#names = names
-  }
-
-  protected async hold(terms: AcquireTerms): Promise<Held<LeaseSet> | LeaseError> {
-    const gathered = await new Gathering(this.host, this.#names, terms).run()
-    if (!('set' in gathered)) return gathered
-    const { set, handles } = gathered
-    const leases = this.#names.map(name => handles.get(name) as Lease)
-    return {
-      handle: new LeaseSetHandle(set, leases),
-      signal: set.signal,
-      abort: reason => set.abort(reason),
-      end: () => set.end(),
-    }
+  override all(names: readonly string[]): Acquirable<LeaseSet> {
+    return new AllNames(this.host, names, each => each)
   }
 }

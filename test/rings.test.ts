@@ -32,7 +32,8 @@ const RINGS: Record<string, readonly string[]> = {
   'src/conformance': ['src/contract', 'src/core', 'src/create-locks.ts'],
   'src/testing': [
     ...['src/contract', 'src/core', 'src/stores/memory', 'src/create-locks.ts'],
-    ...['src/fencing/fence.ts', 'src/fencing/mark.ts', 'src/fencing/rule.ts'],
+    ...['src/fencing/fence.ts', 'src/fencing/mark.ts', 'src/fencing/marks.ts', 'src/fencing/rule.ts'],
+    'src/fencing/transaction.ts',
   ],
   // The public API. An old Node and `--help` must not load all of it: hence the files of the contract.
   'src/cli': [
@@ -48,7 +49,7 @@ const RINGS: Record<string, readonly string[]> = {
   ],
   'src/cli/show': [
     ...[...SHARED_BY_COMMANDS, 'src/index.ts', 'src/contract/errors.ts', 'src/contract/reserved.ts'],
-    ...['src/marks.ts', 'src/migrate.ts', 'src/fencing/fence.ts'],
+    ...['src/marks.ts', 'src/migrate.ts', 'src/fencing/marks.ts'],
     ...['src/contract/record.ts', 'src/contract/store.ts', 'src/contract/time.ts', 'src/dashboard'],
   ],
   // It asks the servers themselves, which the public API does not.

@@ -1,6 +1,5 @@
 import { checkKeys, checkSignal, checkText, checkWhole, invalid, show } from '../contract/check.ts'
-import { type Work, type WorkArguments, workOf } from '../core/work.ts'
-import type { Holder, Holders, Mark, Marks, Shown } from './mark.ts'
+import type { Holder, Holders, Mark, Shown } from './mark.ts'
 import { isAlone } from './rule.ts'
 import { areSlots, parseToken } from './shown.ts'
 
@@ -16,74 +15,10 @@ export interface FenceOptions {
   readonly epoch?: number | undefined
 }
 
-/** A stored high-water mark. */
-export interface MarkRecord extends Mark {
-  readonly resource: string
-  /** A slot of permits, or `r0` to `r15` for the readers in each 16th slot. `undefined`: it is the mark of the name. */
-  readonly slot?: string | undefined
-  /** What this mark guards, where an engine keeps several for one resource. */
-  readonly part?: string | undefined
-  /** When its token last changed, in milliseconds since 1970 by the engine's clock. */
-  readonly raisedAt: number
-}
-
-/** Stored marks. They can be listed, and changed by hand, which is dangerous. */
-export interface KeptMarks extends Marks {
-  /** The marks of resources that begin with `prefix`, sorted by resource and slot. @param prefix @default '' */
-  list(prefix?: string): Promise<readonly MarkRecord[]>
-  /**
-   * Begins the next epoch of a resource and resolves to its number. `undefined`: the resource has no mark. From then on
-   * every fence with a lower `epoch` is refused. Before you call it, make sure that no earlier holder is still running.
-   */
-  advance(resource: string): Promise<number | undefined>
-  /**
-   * Deletes the marks of resources of which none was raised within the last `olderThan` milliseconds, and resolves to
-   * their number. A holder that has been paused for longer can then write again.
-   */
-  prune(olderThan: number, prefix?: string): Promise<number>
-}
-
 /** The options of one call of a fence. */
 export interface FenceCallOptions {
   /** Ends the wait. After the work of a transaction has started, it is only checked before the commit. */
   readonly signal?: AbortSignal | undefined
-}
-
-/**
- * Commits the transactions of a holder only as long as the fence has seen no newer one. `Transaction` is what `work`
- * gets, `Any` what `check` accepts.
- */
-export interface TransactionFence<Transaction, Any> {
-  /**
-   * Begins a transaction, checks the token of the lease, or of each lease of a set, runs `work`, and commits.
-   * Transactions of one resource run one after the other, except those of permits of different slots and of readers. If it
-   * rejects, nothing was written, except after `OUTCOME_UNKNOWN`, or if `work` ended the transaction itself. It rejects
-   * with the error of `work`, or with:
-   *
-   * - `STALE_TOKEN`: a newer holder was seen.
-   * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also just before the commit.
-   * - `STORE_UNAVAILABLE`: the mark was locked for too long, or the database cannot be reached.
-   * - `INVALID_ARGUMENT`: `work` committed or rolled back, so what it wrote after that was not guarded; or the
-   *   connection is in a transaction already.
-   * - `OUTCOME_UNKNOWN`: the connection ended during the commit, or the commit was not answered within 30 s.
-   */
-  transaction<Result>(lease: Holder | Holders, work: Work<Transaction, Result>): Promise<Result>
-  transaction<Result>(
-    lease: Holder | Holders,
-    options: FenceCallOptions | undefined,
-    work: Work<Transaction, Result>,
-  ): Promise<Result>
-  /** The check for a transaction that you began: call it first. Roll the transaction back if it rejects. */
-  check(lease: Holder | Holders, transaction: Any): Promise<void>
-  /**
-   * Shows the token without writing: every older holder is refused from now on. Call it before you read what you will
-   * change. Rejects as `transaction` does.
-   */
-  touch(lease: Holder | Holders, options?: FenceCallOptions): Promise<void>
-  /** The stored marks. Other fences can keep theirs here. */
-  readonly marks: KeptMarks
-  /** Creates what the marks need if it is missing. It may be called repeatedly. */
-  install(): Promise<void>
 }
 
 /** The mark that a holder presents to a resource. */
@@ -130,14 +65,6 @@ export function signalOf(options: FenceCallOptions | undefined = {}, call: strin
   checkKeys(options, callKeys, call)
   checkSignal(options.signal)
   return options.signal
-}
-
-/** The arguments of `transaction` after the lease. Throws `INVALID_ARGUMENT`. */
-export function transactionArguments<Transaction, Result>(
-  args: WorkArguments<FenceCallOptions, Transaction, Result>,
-): { readonly signal: AbortSignal | undefined; readonly work: Work<Transaction, Result> } {
-  const { options, work } = workOf('fence.transaction(lease', args)
-  return { signal: signalOf(options, 'transaction'), work }
 }
 
 /** What a holder presents. Throws `INVALID_ARGUMENT` if `holder` is not one, and what `assertNotEnded` throws. */
@@ -203,27 +130,24 @@ export function assertNotEnded(holder: Holder | Holders): void {
 }
 
 /**
- * Settles as `promise` does, or rejects with the reason of the signal when it aborts, unless `isTooLate()` by then. The
- * work behind the promise continues.
+ * Settles as `work` does, or rejects with the reason of the signal when it aborts, unless `isTooLate()` by then. Work that
+ * has begun continues.
  */
-export function abortable<T>(
-  promise: Promise<T>,
+export async function abortable<T>(
+  work: () => Promise<T>,
   signal: AbortSignal | undefined,
   isTooLate: () => boolean = () => false,
 ): Promise<T> {
-  if (!signal) return promise
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      if (!isTooLate()) reject(signal.reason)
-    }
-    signal.addEventListener('abort', stop, { once: true })
-    if (signal.aborted) stop()
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
-  })
-}
-
-/** Throws `INVALID_ARGUMENT` unless it is an age in milliseconds. */
-export function checkAge(olderThan: unknown): asserts olderThan is number {
-  if (Number.isSafeInteger(olderThan) && (olderThan as number) >= 0) return
-  throw invalid(`the age of marks must be a whole number of milliseconds, 0 or more, not ${show(olderThan)}`)
+  if (!signal) return work()
+  signal.throwIfAborted()
+  const aborted = Promise.withResolvers<never>()
+  const stop = (): void => {
+    if (!isTooLate()) aborted.reject(signal.reason)
+  }
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    return await Promise.race([work(), aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
 }

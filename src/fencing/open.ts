@@ -1,4 +1,4 @@
-import type { KeptMarks } from './fence.ts'
+import type { KeptMarks } from './marks.ts'
 import type { RowFence } from './postgres/sql.ts'
 
 /** The high-water marks at one URL. Disposing of them closes the connection that was opened for them. */
@@ -18,4 +18,18 @@ export function openMarksOf(marks: KeptMarks, close: () => unknown): OpenMarks {
       await close()
     },
   })
+}
+
+/** Creates the marks of a fence over this client, which is then ended. */
+export async function installAt(fence: { install(): Promise<void> }, client: object): Promise<void> {
+  try {
+    await fence.install()
+  } finally {
+    end(client)
+  }
+}
+
+/** Not awaited: with a server that does not respond, it would never be done. */
+export function end(client: object): void {
+  ;(client as { end?(ended: () => void): unknown }).end?.(() => {})
 }

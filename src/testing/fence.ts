@@ -1,27 +1,13 @@
-import { checkText } from '../contract/check.ts'
-import type { WorkArguments } from '../core/work.ts'
-import {
-  abortable,
-  assertNotEnded,
-  checkAge,
-  checkFence,
-  checkMark,
-  checkResource,
-  type FenceCallOptions,
-  type FenceOptions,
-  type KeptMarks,
-  type MarkRecord,
-  type Presented,
-  presentedByAll,
-  signalOf,
-  type TransactionFence,
-  transactionArguments,
-} from '../fencing/fence.ts'
-import { type Holder, type Holders, type Shown, staleToken } from '../fencing/mark.ts'
+import { checkFence, type FenceOptions, type Presented, presentedByAll } from '../fencing/fence.ts'
+import { type Shown, staleToken } from '../fencing/mark.ts'
+import type { MarkRecord } from '../fencing/marks.ts'
 import { isAlone, isReader, judge, keysOf, NAME } from '../fencing/rule.ts'
+import { type FenceEngine, type TransactionFence, transactionFence } from '../fencing/transaction.ts'
 
-export type { FenceCallOptions, FenceOptions, KeptMarks, MarkRecord, TransactionFence } from '../fencing/fence.ts'
+export type { FenceCallOptions, FenceOptions } from '../fencing/fence.ts'
 export type { Holder, Holders, Mark, Marks, Shown } from '../fencing/mark.ts'
+export type { KeptMarks, MarkRecord } from '../fencing/marks.ts'
+export type { TransactionFence } from '../fencing/transaction.ts'
 
 export interface TestFenceOptions<Transaction> extends FenceOptions {
   /** What `work` gets as its transaction, such as a stub of a client. @default undefined */
@@ -41,48 +27,52 @@ export function testFence<Transaction = undefined>(
   options: TestFenceOptions<Transaction> = {},
 ): TestFence<Transaction> {
   checkFence(options, ['transaction'], 'testFence')
-  const marks = new TestMarks()
-  return {
-    async transaction<Result>(lease: Holder | Holders, ...args: WorkArguments<FenceCallOptions, Transaction, Result>) {
-      const { signal, work } = transactionArguments(args)
-      const presented = presentedByAll(lease, options)
-      let isWorking = false
-      const carriedOut = marks.inTurn(presented, async () => {
-        signal?.throwIfAborted()
-        const restore = marks.raiseNow(presented)
-        try {
-          isWorking = true
-          const result = await work(options.transaction as Transaction)
-          signal?.throwIfAborted()
-          assertNotEnded(lease)
-          return result
-        } catch (error) {
-          restore()
-          throw error
-        }
-      })
-      return abortable(carriedOut, signal, () => isWorking)
-    },
-    async check(lease) {
-      marks.raiseNow(presentedByAll(lease, options))
-    },
-    async touch(lease, call) {
-      await marks.raiseAll(presentedByAll(lease, options), signalOf(call, 'touch'))
-    },
-    marks,
-    async install() {},
-  }
+  const engine = new TestEngine(options.transaction as Transaction)
+  return transactionFence(engine, lease => presentedByAll(lease, options))
 }
 
-class TestMarks implements KeptMarks {
+class TestEngine<Transaction> implements FenceEngine<Transaction> {
+  readonly #transaction: Transaction
   readonly #records = new Map<string, Map<string, MarkRecord>>()
   /** By resource: settles when the last transaction of a holder of limit 1 has ended. */
   readonly #alone = new Map<string, Promise<unknown>>()
   /** By resource: settles when all later ones have ended. By resource and key: when the last one of that slot has. */
   readonly #shared = new Map<string, Promise<unknown>>()
 
+  constructor(transaction: Transaction) {
+    this.#transaction = transaction
+  }
+
+  transaction<Result>(
+    presented: readonly Presented[],
+    work: (transaction: Transaction) => Promise<Result>,
+  ): Promise<Result> {
+    return this.#inTurn(presented, async () => {
+      const restore = this.#raise(presented)
+      try {
+        return await work(this.#transaction)
+      } catch (error) {
+        restore()
+        throw error
+      }
+    })
+  }
+
+  async check(presented: readonly Presented[]): Promise<void> {
+    this.#raise(presented)
+  }
+
+  async raise(presented: readonly Presented[], signal?: AbortSignal): Promise<void> {
+    await this.#inTurn(presented, () => {
+      signal?.throwIfAborted()
+      this.#raise(presented)
+    })
+  }
+
+  async install(): Promise<void> {}
+
   /** Runs `work` after the transactions of these holders that were begun before and exclude it. */
-  inTurn<Result>(presented: readonly Presented[], work: () => Promise<Result> | Result): Promise<Result> {
+  #inTurn<Result>(presented: readonly Presented[], work: () => Promise<Result> | Result): Promise<Result> {
     const turn = Promise.all(presented.flatMap(each => this.#before(each))).then(work)
     const ended = turn.catch(() => {})
     for (const { resource, mark } of presented) {
@@ -103,7 +93,7 @@ class TestMarks implements KeptMarks {
    * Raises the marks, or none and throws `STALE_TOKEN`. Returns a function that restores the earlier marks, except those
    * that were changed again: a rollback must not lower the mark of another holder.
    */
-  raiseNow(presented: readonly Presented[]): () => void {
+  #raise(presented: readonly Presented[]): () => void {
     const raised = presented.flatMap(({ resource, mark }) => {
       const judged = judge(this.#marksOf(resource), mark)
       if ('highest' in judged) throw staleToken(resource, mark, judged.highest)
@@ -125,22 +115,7 @@ class TestMarks implements KeptMarks {
     }
   }
 
-  async raise(resource: string, mark: Shown, signal?: AbortSignal): Promise<void> {
-    checkResource(resource)
-    checkMark(mark)
-    await this.raiseAll([{ resource, mark }], signal)
-  }
-
-  async raiseAll(presented: readonly Presented[], signal: AbortSignal | undefined): Promise<void> {
-    const raised = this.inTurn(presented, () => {
-      signal?.throwIfAborted()
-      this.raiseNow(presented)
-    })
-    await abortable(raised, signal)
-  }
-
-  async list(prefix = ''): Promise<readonly MarkRecord[]> {
-    checkText(prefix, 'the prefix')
+  async list(prefix: string): Promise<readonly MarkRecord[]> {
     const listed = [...this.#records.values()].flatMap(marks => [...marks.values()])
     const order = ({ resource, slot = NAME }: MarkRecord): string => `${resource}\n${slot}`
     return listed
@@ -149,8 +124,7 @@ class TestMarks implements KeptMarks {
   }
 
   async advance(resource: string): Promise<number | undefined> {
-    checkResource(resource)
-    return this.inTurn([{ resource, mark: { epoch: 0, token: 0n } }], () => {
+    return this.#inTurn([{ resource, mark: { epoch: 0, token: 0n } }], () => {
       const marks = this.#marksOf(resource)
       if (marks.size === 0) return undefined
       const epoch = 1 + Math.max(...[...marks.values()].map(mark => mark.epoch))
@@ -159,8 +133,7 @@ class TestMarks implements KeptMarks {
     })
   }
 
-  async prune(olderThan: number, prefix = ''): Promise<number> {
-    checkAge(olderThan)
+  async prune(olderThan: number, prefix: string): Promise<number> {
     const before = Date.now() - olderThan
     let pruned = 0
     for (const resource of new Set((await this.list(prefix)).map(record => record.resource))) {

@@ -1,4 +1,4 @@
-import type { KeptMarks } from '../../fencing/fence.ts'
+import type { KeptMarks } from '../../fencing/marks.ts'
 import { fenceSql, openMarks } from '../../marks.ts'
 import { atMostOne, COMMON, one, parse, seeHelp, suggest } from '../arguments.ts'
 import { counted } from '../counted.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { invalid, show } from '../../contract/check.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { SharedFolder } from '../../stores/sqlite/path.ts'
-import type { KeptMarks } from '../fence.ts'
+import type { KeptMarks } from '../marks.ts'
 import { MarksFile } from './marks-file.ts'
 import { checkPath, MARKS } from './place.ts'
 

@@ -1,6 +1,7 @@
 export type { SharedFolder } from '../../stores/sqlite/path.ts'
-export type { FenceCallOptions, KeptMarks, MarkRecord } from '../fence.ts'
+export type { FenceCallOptions } from '../fence.ts'
 export type { Holder, Mark, Marks } from '../mark.ts'
+export type { KeptMarks, MarkRecord } from '../marks.ts'
 export { fileMarks } from './file-marks.ts'
 export type { FileFenceOptions } from './place.ts'
 export { type FileData, type FileFence, fileFence } from './write.ts'

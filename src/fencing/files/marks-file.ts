@@ -3,11 +3,13 @@ import type { DatabaseSync } from 'node:sqlite'
 import { invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { loadDriver } from '../../stores/sqlite/driver.ts'
-import { failure, isBusy, isNoDatabase } from '../../stores/sqlite/failure.ts'
+import { failure, isNoDatabase } from '../../stores/sqlite/failure.ts'
 import { checkPath, createPrivate, type SharedFolder } from '../../stores/sqlite/path.ts'
-import type { KeptMarks } from '../fence.ts'
 import { compareMarks, type Mark, staleToken } from '../mark.ts'
+import type { KeptMarks } from '../marks.ts'
+import { isBusy } from '../sqlite/failure.ts'
 import { fenceSql, sqliteFence } from '../sqlite/index.ts'
+import { whenUnlocked } from '../sqlite/unlocked.ts'
 
 /** `HFFM`. A database of another application is never written to. */
 const APPLICATION_ID = 0x4846464d
@@ -18,9 +20,6 @@ ${fenceSql()}
 pragma application_id = ${APPLICATION_ID};
 pragma user_version = 2;
 `
-
-/** Milliseconds: the mean of the random pause between two attempts to take the lock. */
-const PAUSE = 1.5
 
 /**
  * The marks of files, in an SQLite database. Its write lock also makes a check and a rename atomic. The lock ends with
@@ -64,17 +63,11 @@ export class MarksFile implements Disposable {
 
   /** Calls `use`, and retries for up to `wait` ms while another process has locked the database. */
   async whenUnlocked<T>(use: () => T, wait: number, signal: AbortSignal | undefined): Promise<T> {
-    const start = performance.now()
-    for (;;) {
-      signal?.throwIfAborted()
-      try {
-        return use()
-      } catch (error) {
-        if (isNoDatabase(error)) throw foreign(this.#path)
-        if (!isBusy(error)) throw failure(error, this.#path)
-        if (performance.now() - start >= wait) throw locked(this.#path, wait)
-      }
-      await new Promise(resolve => setTimeout(resolve, 2 * PAUSE * Math.random()))
+    try {
+      return await whenUnlocked(use, wait, signal)
+    } catch (error) {
+      if (isNoDatabase(error)) throw foreign(this.#path)
+      throw isBusy(error) ? locked(this.#path, wait) : failure(error, this.#path)
     }
   }
 

@@ -30,9 +30,9 @@ export async function inTurn<T>(
   const ends = turns.get(marks) ?? new Map<string, Promise<void>>()
   turns.set(marks, ends)
   const before = ends.get(fence.name)
-  const turn = run(before, signal, async () => {
+  const turn = abortable(async () => before, signal).then(async () => {
     await marks.raise(fence.name, fence, signal)
-    return await work()
+    return work()
   })
   // If a call stops waiting, later calls must still wait for the earlier ones.
   const end = Promise.allSettled([before, turn]).then(() => {
@@ -40,14 +40,4 @@ export async function inTurn<T>(
   })
   ends.set(fence.name, end)
   return await turn
-}
-
-async function run<T>(
-  before: Promise<void> | undefined,
-  signal: AbortSignal | undefined,
-  work: () => Promise<T>,
-): Promise<T> {
-  signal?.throwIfAborted()
-  if (before) await abortable(before, signal)
-  return await work()
 }

@@ -1,27 +1,17 @@
-import { invalid } from '../../contract/check.ts'
-import type { WorkArguments } from '../../core/work.ts'
 import type { MysqlClient } from '../../stores/mysql/connection.ts'
 import { tableOf } from '../../stores/mysql/schema.ts'
-import {
-  abortable,
-  assertNotEnded,
-  checkFence,
-  type FenceCallOptions,
-  type FenceOptions,
-  presentedByAll,
-  signalOf,
-  type TransactionFence,
-  transactionArguments,
-} from '../fence.ts'
+import { checkFence, type FenceOptions, type Presented, presentedByAll } from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
-import { type AnyTransaction, connectionOf, IN_TRANSACTION, promised, type TransactionOf } from './client.ts'
-import { Connector } from './connector.ts'
-import { MysqlMarks } from './marks.ts'
+import { type TransactionFence, transactionFence } from '../transaction.ts'
+import { type AnyTransaction, promised, type TransactionOf } from './client.ts'
+import { MysqlEngine } from './engine.ts'
 import { MARKS, marksSql, raiseSql } from './sql.ts'
 
 export type { MysqlClient } from '../../stores/mysql/connection.ts'
-export type { FenceCallOptions, FenceOptions, KeptMarks, MarkRecord, TransactionFence } from '../fence.ts'
+export type { FenceCallOptions, FenceOptions } from '../fence.ts'
 export type { Holder, Holders, Mark, Marks, Shown } from '../mark.ts'
+export type { KeptMarks, MarkRecord } from '../marks.ts'
+export type { TransactionFence } from '../transaction.ts'
 export type { AnyTransaction, TransactionOf } from './client.ts'
 
 export interface MysqlFenceOptions extends FenceOptions {
@@ -52,43 +42,9 @@ export function mysqlFence<Of extends MysqlClient>(
 ): MysqlFence<TransactionOf<Of>> {
   checkFence(options, ['table'], 'mysqlFence')
   const table = tableOf({ table: options.table ?? MARKS })
-  const own = promised(client)
-  const marks = new MysqlMarks(own, table)
-  const connector = new Connector(client, own, marks)
-
-  async function transaction<Result>(
-    lease: Holder | Holders,
-    ...args: WorkArguments<FenceCallOptions, TransactionOf<Of>, Result>
-  ): Promise<Result> {
-    const { signal, work } = transactionArguments(args)
-    const presented = presentedByAll(lease, options)
-    signal?.throwIfAborted()
-    let isOpen = false
-    const carriedOut = connector.transaction(presented, async connection => {
-      signal?.throwIfAborted()
-      isOpen = true
-      const result = await work(connection as TransactionOf<Of>)
-      signal?.throwIfAborted()
-      assertNotEnded(lease)
-      return result
-    })
-    return abortable(carriedOut, signal, () => isOpen)
-  }
-
-  return {
-    transaction,
-    async check(lease, opened) {
-      const { serverStatus } = await marks.show(connectionOf(opened), presentedByAll(lease, options))
-      if (!(serverStatus & IN_TRANSACTION))
-        throw invalid('this connection is in no transaction, so the fence guards nothing: begin one first')
-    },
-    statements: lease => raiseSql(table, presentedByAll(lease, options)),
-    async touch(lease, call) {
-      await marks.touch(presentedByAll(lease, options), signalOf(call, 'touch'))
-    },
-    marks,
-    install: () => marks.install(),
-  }
+  const engine = new MysqlEngine<TransactionOf<Of>>(client, promised(client), table)
+  const present = (lease: Holder | Holders): readonly Presented[] => presentedByAll(lease, options)
+  return { ...transactionFence(engine, present), statements: lease => raiseSql(table, present(lease)) }
 }
 
 /** The SQL that creates the table of marks. Throws `INVALID_ARGUMENT`. */

@@ -1,26 +1,19 @@
 import { invalid } from '../../contract/check.ts'
 import { clientAt } from '../../stores/mysql/open.ts'
-import { type FenceSqlOptions, type OpenMarks, openMarksOf } from '../open.ts'
+import { end, type FenceSqlOptions, installAt, type OpenMarks, openMarksOf } from '../open.ts'
 import { mysqlFence, fenceSql as tableSql } from './index.ts'
 import { MARKS } from './sql.ts'
 
 /** The marks in the table that a URL names. */
 export function openMarks(url: string): OpenMarks {
   const { client, tables } = clientAt(url)
-  // Not awaited: a client whose server does not respond would never end.
-  return openMarksOf(mysqlFence(client, tables).marks, () => {
-    ;(client as { end?(ended: () => void): unknown }).end?.(() => {})
-  })
+  return openMarksOf(mysqlFence(client, tables).marks, () => end(client))
 }
 
 /** Creates the marks of the default fence in the database of a URL. Resolves to their table. */
 export async function installFence(url: string): Promise<string> {
   const { client } = clientAt(url)
-  try {
-    await mysqlFence(client).install()
-  } finally {
-    ;(client as { end?(ended: () => void): unknown }).end?.(() => {})
-  }
+  await installAt(mysqlFence(client), client)
   return MARKS
 }
 

@@ -1,7 +1,7 @@
 import { checkDuration, checkKeys, invalid, show } from '../../contract/check.ts'
-import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
+import type { LeaseError, LeaseErrorCode } from '../../contract/errors.ts'
 import { type AnswerBody, bytesOf } from '../answer.ts'
-import { type Objects, withoutSecrets } from './objects.ts'
+import { isRefusal, type Objects, requestFailed, withoutSecrets, withoutTag } from './objects.ts'
 
 /** A request in the form that `fetch` takes. */
 export interface ObjectRequest {
@@ -73,7 +73,7 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
       caller?.throwIfAborted()
       const reason = late.aborted ? `no answer within ${timeout} ms` : reasonOf(error)
       const what = `${request.method} ${withoutSecrets(url)} failed: ${reason.replaceAll(url, withoutSecrets(url))}`
-      throw new LeaseError(failed, what, { cause: error })
+      throw requestFailed(what, undefined, failed, { cause: error })
     }
   }
 
@@ -83,13 +83,7 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
       if (status === 404 || status === 410) return undefined
       if (status !== 200) throw refused(`GET ${withoutSecrets(url)}`, status, body, 'STORE_UNAVAILABLE')
       if (tag) return { tag, body }
-      throw new LeaseError(
-        'STORE_UNAVAILABLE',
-        `GET ${withoutSecrets(url)} returned no ETag: use a server that returns one`,
-        {
-          retryable: false,
-        },
-      )
+      throw withoutTag(withoutSecrets(url))
     },
     async write(url, body, tag, signal) {
       const headers: Record<string, string> = tag === undefined ? { 'if-none-match': '*' } : { 'if-match': tag }
@@ -102,11 +96,6 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
   }
 }
 
-/** Did the condition of a write fail? 404: the object was deleted after it was read. */
-export function isRefusal(status: number | undefined, tag: string | undefined): boolean {
-  return status === 412 || (status === 404 && tag !== undefined)
-}
-
 /** S3 answers 409 while another conditional write runs. In WebDAV a 409 means that the folder does not exist. */
 function isConflict({ status, body }: { status: number; body: Uint8Array }): boolean {
   return status === 409 && Buffer.from(body).includes('ConditionalRequestConflict')
@@ -114,13 +103,7 @@ function isConflict({ status, body }: { status: number; body: Uint8Array }): boo
 
 function refused(what: string, status: number, body: Uint8Array, failed: LeaseErrorCode): LeaseError {
   const text = `${what} was answered ${status}: ${show(Buffer.from(body.subarray(0, 60)).toString())}`
-  if (status >= 500 || status === 429) return new LeaseError(failed, text)
-  return new LeaseError(isDenied(status) ? 'ACCESS_DENIED' : 'STORE_UNAVAILABLE', text, { retryable: false })
-}
-
-/** Did the server refuse the user, or what the user does? */
-export function isDenied(status: number | undefined): boolean {
-  return status === 401 || status === 403
+  return requestFailed(text, status, failed)
 }
 
 /** The error of `fetch` would repeat the value, such as a token with a line break in it. */

@@ -1,3 +1,5 @@
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
+
 /** An object that was read. */
 export interface ReadObject {
   /** What the service compares on a write: an ETag, a generation. */
@@ -24,4 +26,27 @@ export function withoutSecrets(key: string): string {
   if (!/^https?:/i.test(key) || !URL.canParse(key)) return key
   const { protocol, host, pathname, search } = new URL(key)
   return `${protocol}//${host}${pathname}${search && '?…'}`
+}
+
+/** The condition of a write failed. 404: the object was deleted after it was read. */
+export function isRefusal(status: number | undefined, tag: string | undefined): boolean {
+  return status === 412 || (status === 404 && tag !== undefined)
+}
+
+/** The error for a request with this status; `undefined`: none came. `passing` is the code if the failure may pass. */
+export function requestFailed(
+  text: string,
+  status: number | undefined,
+  passing: LeaseErrorCode,
+  options: { readonly cause?: unknown } = {},
+): LeaseError {
+  if (status === undefined || status >= 500 || status === 429) return new LeaseError(passing, text, options)
+  const code = status === 401 || status === 403 ? 'ACCESS_DENIED' : 'STORE_UNAVAILABLE'
+  return new LeaseError(code, text, { ...options, retryable: false })
+}
+
+/** The error for an object without a tag. `what` was read. */
+export function withoutTag(what: string): LeaseError {
+  const text = `${what} has no ETag: use a service that returns one`
+  return new LeaseError('STORE_UNAVAILABLE', text, { retryable: false })
 }

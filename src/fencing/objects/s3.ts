@@ -1,7 +1,6 @@
 import { checkKeys, invalid, show } from '../../contract/check.ts'
-import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import { isDenied, isRefusal } from './http.ts'
-import type { Objects } from './objects.ts'
+import type { LeaseError, LeaseErrorCode } from '../../contract/errors.ts'
+import { isRefusal, type Objects, requestFailed, withoutTag } from './objects.ts'
 
 /** The part of the class `S3` of `@aws-sdk/client-s3` >= 3.700 that is used. */
 export interface S3Client {
@@ -35,18 +34,9 @@ export function s3Objects(client: S3Client, options: { readonly bucket: string }
         signal?.throwIfAborted()
         const status = statusOf(error)
         if (status === 404) return undefined
-        throw new LeaseError(
-          codeOf(status, 'STORE_UNAVAILABLE'),
-          `${show(Key)} could not be read: ${(error as Error).message}`,
-          {
-            cause: error,
-            retryable: isPassing(status),
-          },
-        )
+        throw failed(`${show(Key)} could not be read`, error, 'STORE_UNAVAILABLE')
       }
-      throw new LeaseError('STORE_UNAVAILABLE', `${show(Key)} has no ETag: use a service that returns one`, {
-        retryable: false,
-      })
+      throw withoutTag(show(Key))
     },
     async write(Key, Body, tag, signal) {
       checked ??= checkVersion(client)
@@ -59,14 +49,7 @@ export function s3Objects(client: S3Client, options: { readonly bucket: string }
         signal?.throwIfAborted()
         const status = statusOf(error)
         if (isRefusal(status, tag) || status === 409) return false // 409: another conditional write is under way
-        throw new LeaseError(
-          codeOf(status, 'OUTCOME_UNKNOWN'),
-          `${show(Key)} could not be written: ${(error as Error).message}`,
-          {
-            cause: error,
-            retryable: isPassing(status),
-          },
-        )
+        throw failed(`${show(Key)} could not be written`, error, 'OUTCOME_UNKNOWN')
       }
     },
   }
@@ -85,13 +68,6 @@ function statusOf(error: unknown): number | undefined {
   return (error as { $metadata?: { httpStatusCode?: number } } | undefined)?.$metadata?.httpStatusCode
 }
 
-/** Can the same request succeed later? */
-/** `passing`: of a failure that may pass. */
-function codeOf(status: number | undefined, passing: LeaseErrorCode): LeaseErrorCode {
-  if (isPassing(status)) return passing
-  return isDenied(status) ? 'ACCESS_DENIED' : 'STORE_UNAVAILABLE'
-}
-
-function isPassing(status: number | undefined): boolean {
-  return status === undefined || status >= 500 || status === 429
+function failed(what: string, error: unknown, passing: LeaseErrorCode): LeaseError {
+  return requestFailed(`${what}: ${(error as Error).message}`, statusOf(error), passing, { cause: error })
 }

@@ -1,6 +1,7 @@
-import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { stateOf, failure as storeFailure } from '../../stores/postgres/failure.ts'
 import { type Mark, staleToken } from '../mark.ts'
+import { CONFLICT, missing, otherColumns, type Refusal, refused } from '../refusals.ts'
 import { OVER, STALE } from './sql.ts'
 
 /** The JSON in the detail of the error. */
@@ -52,32 +53,35 @@ export function isOldSnapshot(error: unknown): boolean {
 
 /** The error of a fence's statement, for the caller. `sent`: it may have been carried out. */
 export function failure(error: unknown, marks: string, sent: boolean): LeaseError {
-  const refusal = refusalOf(error)
-  if (refusal) return refusal
-  const state = stateOf(error)
-  const says = (code: LeaseErrorCode, text: string): LeaseError =>
-    new LeaseError(code, `${text} (${(error as Error).message})`, { cause: storeFailure(error, sent).cause })
-  if (state === '42P01' || state === '42883' || state === '3F000')
-    return says(
-      'NOT_MIGRATED',
-      `the table ${marks} or its function is missing: run holdfast migrate --fence or the SQL that holdfast fence sql prints, or call fence.install()`,
-    )
-  if (state === '42703')
-    return says(
-      'FORMAT_MISMATCH',
-      `the table ${marks} has other columns: use the same version of Holdfast everywhere, or give the option table`,
-    )
-  if (state === '42501')
-    return says(
-      'ACCESS_DENIED',
-      `this PostgreSQL user may not do this with marks: grant usage on their schema, and select, insert and update on ${marks}, and delete to prune them`,
-    )
-  if (state === '55P03')
-    return says(
-      'STORE_UNAVAILABLE',
-      'a transaction of another holder has locked the mark: if it hangs, end its session, or set the option maxIdle of the fence',
-    )
-  return storeFailure(error, sent)
+  const means = meaningOf(stateOf(error), marks)
+  const unmapped = storeFailure(error, sent)
+  return refusalOf(error) ?? (means ? refused(means, error, unmapped.cause) : unmapped)
+}
+
+function meaningOf(state: string | undefined, marks: string): Refusal | undefined {
+  switch (state) {
+    case '42P01':
+    case '42883':
+    case '3F000':
+      return missing(marks)
+    case '42703':
+      return otherColumns(marks)
+    case '40P01':
+    case '40001':
+      return CONFLICT
+    case '42501':
+      return [
+        'ACCESS_DENIED',
+        `this PostgreSQL user may not do this with marks: grant usage on their schema, and select, insert and update on ${marks}, and delete to prune them`,
+      ]
+    case '55P03':
+      return [
+        'STORE_UNAVAILABLE',
+        'a transaction of another holder has locked the mark: if it hangs, end its session, or set the option maxIdle of the fence',
+      ]
+    default:
+      return undefined
+  }
 }
 
 /** Is the outcome of a commit that failed with this error unknown? */

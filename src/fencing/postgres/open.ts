@@ -1,23 +1,18 @@
 import { clientAt, tablesOf } from '../../stores/postgres/open.ts'
-import { type FenceSqlOptions, type OpenMarks, openMarksOf } from '../open.ts'
+import { end, type FenceSqlOptions, installAt, type OpenMarks, openMarksOf } from '../open.ts'
 import { fenceSql as marksSql, postgresFence, rowFenceSql } from './index.ts'
 import { fenceNames } from './names.ts'
 
 /** The marks in the table that a URL names. */
 export function openMarks(url: string): OpenMarks {
   const { client, tables } = clientAt(url)
-  // Not awaited: with a server that does not respond, `end` would never resolve.
-  return openMarksOf(postgresFence(client, tables).marks, () => void (client as { end?(): unknown }).end?.())
+  return openMarksOf(postgresFence(client, tables).marks, () => end(client))
 }
 
 /** Creates the marks of the default fence in the database of a URL, for the leases there. Resolves to their table. */
 export async function installFence(url: string): Promise<string> {
   const { client, tables } = clientAt(url)
-  try {
-    await postgresFence(client, { leases: tables }).install()
-  } finally {
-    void (client as { end?(): unknown }).end?.() // not awaited, as above
-  }
+  await installAt(postgresFence(client, { leases: tables }), client)
   return fenceNames({}).marks
 }
 

@@ -2,23 +2,18 @@ import { checkDuration, checkKeys, checkSignal, invalid, show } from '../../cont
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { driverOf } from '../../stores/redis/driver.ts'
 import { checkPrefix } from '../../stores/shared/options.ts'
-import {
-  checkFence,
-  type FenceCallOptions,
-  type FenceOptions,
-  type KeptMarks,
-  presentedByAll,
-  signalOf,
-} from '../fence.ts'
+import { abortable, checkFence, type FenceCallOptions, type FenceOptions, presentedByAll, signalOf } from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
+import { type KeptMarks, keptMarks } from '../marks.ts'
 import { Connection } from './connection.ts'
 import { MarkKeys } from './keys.ts'
 import { RedisMarks } from './marks.ts'
 import { guarded, raise, type Script, set } from './script.ts'
 
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from '../../stores/redis/client.ts'
-export type { FenceCallOptions, FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
+export type { FenceCallOptions, FenceOptions } from '../fence.ts'
 export type { Holder, Holders, Mark, Marks, Shown } from '../mark.ts'
+export type { KeptMarks, MarkRecord } from '../marks.ts'
 
 export interface RedisFenceOptions extends FenceOptions {
   /** The prefix of the keys of marks. It follows the key prefix of the client. @default 'holdfast' */
@@ -94,7 +89,7 @@ export function redisFence(client: RedisClient, options: RedisFenceOptions = {})
     for (const arg of args) if (typeof arg !== 'string') throw invalid(`a value must be a string, not ${show(arg)}`)
     const whole = keys.map(key => driver.keyPrefix + key)
     const markKeys = presented.map(({ resource }) => keysOfMarks.nextTo(resource, whole))
-    return marks.run(script, presented, [...markKeys, ...whole], args, signal)
+    return abortable(() => marks.run(script, presented, [...markKeys, ...whole], args), signal)
   }
 
   return {
@@ -114,7 +109,7 @@ export function redisFence(client: RedisClient, options: RedisFenceOptions = {})
     async touch(lease, key, call) {
       await carryOut(raise, lease, [key], [], signalOf(call, 'touch'))
     },
-    marks,
+    marks: keptMarks(marks),
     async close() {
       connection.close()
     },

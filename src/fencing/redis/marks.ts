@@ -1,15 +1,7 @@
-import { checkText } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
-import {
-  abortable,
-  checkAge,
-  checkMark,
-  checkResource,
-  type KeptMarks,
-  type MarkRecord,
-  type Presented,
-} from '../fence.ts'
-import { type Mark, type Shown, staleToken } from '../mark.ts'
+import type { Presented } from '../fence.ts'
+import { type Mark, staleToken } from '../mark.ts'
+import type { MarkRecord, MarkTable } from '../marks.ts'
 import { isAlone, keysOf, NAME } from '../rule.ts'
 import { type Connection, scriptFailed } from './connection.ts'
 import type { MarkKeys } from './keys.ts'
@@ -22,7 +14,7 @@ interface Kept {
 }
 
 /** The marks under one prefix. */
-export class RedisMarks implements KeptMarks {
+export class RedisMarks implements MarkTable {
   readonly #connection: Connection
   readonly #keys: MarkKeys
 
@@ -31,18 +23,16 @@ export class RedisMarks implements KeptMarks {
     this.#keys = keys
   }
 
-  async raise(resource: string, mark: Shown, signal?: AbortSignal): Promise<void> {
-    checkResource(resource)
-    checkMark(mark)
-    await this.run(raise, [{ resource, mark }], [this.#keys.own(resource)], [], signal)
+  async raise(presented: readonly Presented[]): Promise<void> {
+    const keys = presented.map(({ resource }) => this.#keys.own(resource))
+    await this.run(raise, presented, keys, [])
   }
 
-  async list(prefix = ''): Promise<readonly MarkRecord[]> {
+  async list(prefix: string): Promise<readonly MarkRecord[]> {
     return (await this.#kept(prefix)).flatMap(({ records }) => records)
   }
 
   async advance(resource: string): Promise<number | undefined> {
-    checkResource(resource)
     for (;;) {
       const parts = (await this.#kept(resource)).filter(({ records }) => records[0]?.resource === resource)
       if (parts.length === 0) return undefined
@@ -57,8 +47,7 @@ export class RedisMarks implements KeptMarks {
     }
   }
 
-  async prune(olderThan: number, prefix = ''): Promise<number> {
-    checkAge(olderThan)
+  async prune(olderThan: number, prefix: string): Promise<number> {
     let pruned = 0
     for (const { key } of await this.#kept(prefix)) {
       const [, removed] = (await this.#connection.run(prune, [key], [String(olderThan)])) as [unknown, unknown]
@@ -73,15 +62,12 @@ export class RedisMarks implements KeptMarks {
     presented: readonly Presented[],
     keys: readonly string[],
     args: readonly string[],
-    signal?: AbortSignal,
   ): Promise<unknown> {
-    signal?.throwIfAborted()
     const shown = presented.flatMap(({ mark }) => {
       return [String(mark.epoch), String(mark.token), isAlone(mark) ? '' : keysOf(mark).join('+')]
     })
     const all = [String(presented.length), ...shown, ...args]
-    const reply = await abortable(this.#connection.run(script, keys, all), signal)
-    const [done, answer, index = 1] = reply as [unknown, unknown, unknown?]
+    const [done, answer, index = 1] = (await this.#connection.run(script, keys, all)) as [unknown, unknown, unknown?]
     if (Number(done) === 1) return answer
     if (Number(done) === 2) throw scriptFailed(String(answer))
     if (Number(done) === 3) throw foreign(String(answer))
@@ -90,7 +76,6 @@ export class RedisMarks implements KeptMarks {
   }
 
   async #kept(prefix: string): Promise<Kept[]> {
-    checkText(prefix, 'the prefix')
     const found: Kept[] = []
     for (const pattern of this.#keys.patterns) {
       for (const key of await this.#connection.scan(pattern)) {

@@ -1,0 +1,137 @@
+import { invalid } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import { numberOf } from '../../stores/mysql/failure.ts'
+import { hex, TIME } from '../../stores/mysql/sql.ts'
+import type { Presented } from '../fence.ts'
+import { staleToken } from '../mark.ts'
+import { type MarkRecord, recordOf } from '../marks.ts'
+import { isAlone, isReader, keysOf, NAME } from '../rule.ts'
+import type { FenceEngine } from '../transaction.ts'
+import { type Client, connectionOf, IN_TRANSACTION, type PromisedClient, type Report } from './client.ts'
+import { failure } from './failure.ts'
+import { Sessions, send } from './sessions.ts'
+import {
+  compareNameSql,
+  highestSql,
+  isSharedSql,
+  knownSql,
+  makeSql,
+  marksSql,
+  raiseSql,
+  STALE,
+  shareSql,
+  slotsSql,
+} from './sql.ts'
+
+/** The fence of one table. Each call outside of a transaction is limited to 5 s. */
+export class MysqlEngine<Transaction> implements FenceEngine<Transaction> {
+  readonly #sessions: Sessions
+  readonly #table: string
+
+  /** `promised` is `client` with promises. */
+  constructor(client: object, promised: PromisedClient, table: string) {
+    this.#sessions = new Sessions(client, promised, table)
+    this.#table = table
+  }
+
+  transaction<Result>(
+    presented: readonly Presented[],
+    work: (transaction: Transaction) => Promise<Result>,
+  ): Promise<Result> {
+    return this.#sessions.transaction(
+      connection => this.#raise(connection, presented),
+      connection => work(connection as Transaction),
+    )
+  }
+
+  async check(presented: readonly Presented[], transaction: unknown): Promise<void> {
+    const { serverStatus } = await this.#raise(connectionOf(transaction), presented)
+    if (!(serverStatus & IN_TRANSACTION))
+      throw invalid('this connection is in no transaction, so the fence guards nothing: begin one first')
+  }
+
+  async raise(presented: readonly Presented[]): Promise<void> {
+    await this.#sessions.alone(connection => this.#raise(connection, presented))
+  }
+
+  async list(prefix: string): Promise<readonly MarkRecord[]> {
+    const rows = await this.#ask(
+      `select resource, slot, epoch, cast(token as char), raised_at div 1000 from ${this.#table}
+       where ${begins('resource', prefix)} order by resource, slot`,
+    )
+    return (rows as unknown[][]).map(recordOf)
+  }
+
+  async advance(resource: string): Promise<number | undefined> {
+    const isOfResource = `resource = ${hex(resource)}`
+    const [highest] = (await this.#ask(`select max(epoch) from ${this.#table} where ${isOfResource}`)) as [unknown][]
+    const report = (await this.#ask(
+      `update ${this.#table} set epoch = last_insert_id(greatest(epoch, ${Number(highest?.[0] ?? 0)}) + 1), token = 0,
+       raised_at = ${TIME} where ${isOfResource} and slot = ${hex(NAME)}`,
+    )) as Report
+    return report.affectedRows > 0 ? report.insertId : undefined
+  }
+
+  async prune(olderThan: number, prefix: string): Promise<number> {
+    const pruned = await this.#ask(
+      `delete mark from ${this.#table} as mark left join ${this.#table} as newer
+       on newer.resource = mark.resource and newer.raised_at >= ${TIME} - ${olderThan * 1_000}
+       where newer.resource is null and ${begins('mark.resource', prefix)}`,
+    )
+    return (pruned as Report).affectedRows
+  }
+
+  async install(): Promise<void> {
+    await this.#ask(marksSql(this.#table))
+  }
+
+  /** A statement that is committed by itself. */
+  #ask(sql: string): Promise<unknown> {
+    return this.#sessions.alone(connection => send(connection, sql))
+  }
+
+  /** Raises these marks over this connection. Resolves to what the server reports of the first statement. */
+  async #raise(connection: Client, presented: readonly Presented[]): Promise<Report> {
+    const alone = presented.filter(({ mark }) => isAlone(mark))
+    const reports: unknown[] = []
+    try {
+      for (const sql of raiseSql(this.#table, alone)) reports.push(await send(connection, sql))
+      for (const each of presented) if (!isAlone(each.mark)) reports.push(await this.#share(connection, each))
+      return reports[0] as Report
+    } catch (error) {
+      if (numberOf(error) !== STALE) throw failure(error, this.#table, true)
+    }
+    return this.#refuse(connection, presented)
+  }
+
+  /** As the statements of `raiseSql`, but permits do not wait for each other at the mark of the name. */
+  async #share(connection: Client, each: Presented): Promise<unknown> {
+    const ask = async (sql: (table: string, each: Presented) => string): Promise<unknown> =>
+      send(connection, sql(this.#table, each))
+    const report = await ask(makeSql)
+    if (((await ask(isSharedSql)) as unknown[]).length === 0) await ask(shareSql)
+    const known = isReader(each.mark) ? ((await ask(knownSql)) as unknown[]).length : 0
+    if (known < keysOf(each.mark).length) await ask(slotsSql)
+    await ask(compareNameSql)
+    return report
+  }
+
+  /** A transaction has locked the row by now, and the lock shows what a snapshot may not. */
+  async #refuse(connection: Client, presented: readonly Presented[]): Promise<never> {
+    for (const each of presented) {
+      const rows = await send(connection, highestSql(this.#table, each)).catch(error => {
+        throw failure(error, this.#table, true)
+      })
+      const [seen] = rows as [number, string][]
+      if (seen) throw staleToken(each.resource, each.mark, { epoch: Number(seen[0]), token: BigInt(seen[1]) })
+    }
+    throw new LeaseError(
+      'STORE_UNAVAILABLE',
+      'a mark that refused a token was changed meanwhile: repeat the transaction',
+    )
+  }
+}
+
+function begins(column: string, prefix: string): string {
+  return `left(${column}, ${Buffer.byteLength(prefix)}) = ${hex(prefix)}`
+}

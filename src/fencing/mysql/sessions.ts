@@ -1,0 +1,186 @@
+import { invalid } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import { type RequestOptions, request } from '../../contract/request.ts'
+import { LONGEST_REQUEST, systemClock } from '../../contract/time.ts'
+import { numberOf } from '../../stores/mysql/failure.ts'
+import {
+  AUTOCOMMIT,
+  type Client,
+  COMMIT,
+  IN_TRANSACTION,
+  type PromisedClient,
+  type Report,
+  ROLLBACK,
+  ROWS,
+} from './client.ts'
+import { failure, isDeadlock } from './failure.ts'
+
+/** Milliseconds. */
+const LONGEST_COMMIT = 30_000
+
+/** What the server reports when a savepoint does not exist. */
+const NO_SAVEPOINT = 1305
+
+/** After a deadlock, before the work has begun. */
+const MOST_RETRIES = 3
+
+/** Connections of callers that are in a transaction of ours: one has one at a time. */
+const busy = new WeakSet<object>()
+
+/** Connections that have ended, or did not answer in time. */
+const hung = new WeakSet<object>()
+
+/** Connections that had autocommit before a transaction of ours, and do not have it again yet. */
+const altered = new WeakSet<object>()
+
+/** Carries out work over connections of the caller's client. */
+export class Sessions {
+  readonly #client: object
+  readonly #promised: PromisedClient
+  readonly #table: string
+
+  /** `promised` is `client` with promises. `table` is named in errors. */
+  constructor(client: object, promised: PromisedClient, table: string) {
+    this.#client = client
+    this.#promised = promised
+    this.#table = table
+  }
+
+  /** Some work that is committed by itself: also where the sessions of a pool have no autocommit. Limited to 5 s. */
+  alone<Answer>(work: (connection: Client) => Promise<Answer>): Promise<Answer> {
+    return request(systemClock(), LONGEST_REQUEST, late =>
+      this.#lend(async (connection, isOurs) => {
+        try {
+          late.throwIfAborted()
+          const answer: unknown = await work(connection)
+          const isOpen = isReport(answer) && answer.serverStatus & IN_TRANSACTION
+          if (isOpen && (!isOurs || answer.serverStatus & AUTOCOMMIT))
+            throw invalid(
+              'this connection is in a transaction, so the mark is not committed: use fence.check, or a pool',
+            )
+          if (isOurs && (isOpen || !isReport(answer))) await send(connection, COMMIT)
+          return answer as Answer
+        } catch (error) {
+          if (isOurs && !hung.has(connection)) await connection.query({ sql: ROLLBACK }).catch(() => {})
+          throw failure(error, this.#table, true)
+        }
+      }),
+    )
+  }
+
+  /** Begins a transaction, calls `first` and then `work`, and commits. Rolls back if one of them fails. */
+  async transaction<Result>(
+    first: (connection: Client) => Promise<unknown>,
+    work: (connection: Client) => Promise<Result>,
+  ): Promise<Result> {
+    if (busy.has(this.#client))
+      throw invalid(
+        'this connection is in a transaction of a fence: use fence.check(lease, connection) there, or a pool',
+      )
+    if (!this.#promised.getConnection) busy.add(this.#client)
+    try {
+      return await this.#lend(connection => this.#carryOut(connection, first, work))
+    } finally {
+      busy.delete(this.#client)
+    }
+  }
+
+  async #carryOut<Result>(
+    connection: Client,
+    first: (connection: Client) => Promise<unknown>,
+    work: (connection: Client) => Promise<Result>,
+  ): Promise<Result> {
+    const until = performance.now() + LONGEST_REQUEST
+    const wasAltered = altered.has(connection)
+    const { serverStatus } = await this.#opening(connection, LONGEST_REQUEST, () => send(connection, 'do 0'))
+    if (serverStatus & IN_TRANSACTION) throw invalid('this connection is in a transaction: use fence.check there')
+    const hasAutocommit = wasAltered || (serverStatus & AUTOCOMMIT) !== 0
+    let isCommitted = false
+    try {
+      await this.#opening(connection, until - performance.now(), () => open(connection, first))
+      const result = await work(connection)
+      await send(connection, 'release savepoint holdfast').catch(error => {
+        if (numberOf(error) !== NO_SAVEPOINT) throw failure(error, this.#table, false)
+        throw invalid('the transaction was committed or rolled back before its work ended: the rest was rolled back')
+      })
+      await send(connection, COMMIT, LONGEST_COMMIT).catch(error => {
+        throw failure(error, this.#table, true)
+      })
+      isCommitted = true
+      return result
+    } finally {
+      const restored = restore(connection, isCommitted, hasAutocommit)
+      const ended = settled(LONGEST_REQUEST, () => restored, { background: true }).catch(() => hung.add(connection))
+      // A connection that hangs waits for its rollback: not the caller.
+      if (!hung.has(connection)) await ended
+    }
+  }
+
+  /** Nothing of the transaction is written if this rejects, whatever became of its statements. */
+  async #opening(connection: Client, limit: number, ask: () => Promise<unknown>): Promise<Report> {
+    try {
+      return (await settled(limit, ask)) as Report
+    } catch (error) {
+      if (!LeaseError.is(error, 'OUTCOME_UNKNOWN')) throw failure(error, this.#table, false)
+      hung.add(connection)
+      throw new LeaseError('STORE_UNAVAILABLE', error.message, { cause: error.cause })
+    }
+  }
+
+  /** Lends a connection of a pool to some work, or the client itself. One of the pool that hangs is closed. */
+  async #lend<Result>(work: (connection: Client, isOurs: boolean) => Promise<Result>): Promise<Result> {
+    const lent = await this.#promised.getConnection?.().catch(error => {
+      throw failure(error, this.#table, false)
+    })
+    const connection = lent ?? this.#promised
+    hung.delete(connection)
+    try {
+      return await work(connection, lent !== undefined)
+    } finally {
+      if (hung.has(connection)) lent?.destroy?.()
+      else lent?.release?.()
+    }
+  }
+}
+
+/** One statement, limited to 5 s. Resolves to its rows as lists, or to what the server reports. */
+export async function send(connection: Client, sql: string, limit: number = LONGEST_REQUEST): Promise<unknown> {
+  try {
+    return (await settled(limit, () => connection.query({ sql, ...ROWS })))[0]
+  } catch (error) {
+    if (numberOf(error) === 0) hung.add(connection)
+    throw error
+  }
+}
+
+/** As `request`, but with the error of the client. */
+async function settled<Answer>(limit: number, ask: () => Promise<Answer>, options?: RequestOptions): Promise<Answer> {
+  const [outcome] = await request(systemClock(), limit, () => Promise.allSettled([ask()]), options)
+  if (outcome.status === 'rejected') throw outcome.reason
+  return outcome.value
+}
+
+const isReport = (answer: unknown): answer is Report => !Array.isArray(answer)
+
+async function open(connection: Client, first: (connection: Client) => Promise<unknown>): Promise<void> {
+  // Without autocommit: else, after a deadlock, statements of a work that goes on would each be committed.
+  await send(connection, 'set autocommit = 0')
+  for (let retries = 0; ; retries++) {
+    try {
+      await first(connection)
+      break
+    } catch (error) {
+      // After a deadlock MySQL has rolled back, and nothing was done yet.
+      if (retries === MOST_RETRIES || !isDeadlock(error)) throw error
+    }
+  }
+  await send(connection, 'savepoint holdfast')
+}
+
+/** Goes on after the caller was answered: else a connection that hung would stay without autocommit. */
+async function restore(connection: Client, isCommitted: boolean, hasAutocommit: boolean): Promise<void> {
+  if (hasAutocommit) altered.add(connection)
+  if (!isCommitted) await connection.query({ sql: ROLLBACK })
+  if (hasAutocommit) await connection.query({ sql: 'set autocommit = 1' })
+  altered.delete(connection)
+}

@@ -5,10 +5,10 @@ export type Refusal = readonly [code: LeaseErrorCode, text: string]
 
 const INSTALL = 'run holdfast migrate --fence or what holdfast fence sql prints, or call fence.install()'
 
-/** The table of marks, or what belongs to it, does not exist. */
+/** The table of marks does not exist. */
 export const missing = (table: string, cure: string = INSTALL): Refusal => [
   'NOT_MIGRATED',
-  `the table ${table} or a part of it is missing: ${cure}`,
+  `the table ${table} is missing: ${cure}`,
 ]
 
 /** The table of marks is that of another version, or of another program. */

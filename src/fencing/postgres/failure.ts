@@ -63,7 +63,7 @@ function meaningOf(state: string | undefined, marks: string): Refusal | undefine
     case '42P01':
     case '42883':
     case '3F000':
-      return missing(marks)
+      return missing(`${marks} or its function`)
     case '42703':
       return otherColumns(marks)
     case '40P01':

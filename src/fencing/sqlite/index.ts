@@ -2,23 +2,14 @@ import { checkText, invalid, show } from '../../contract/check.ts'
 import { assertNotEnded, checkFence, type FenceOptions, type Presented, presentedByAll } from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
 import { type KeptMarks, keptMarks } from '../marks.ts'
+import type { SqliteDatabase } from './database.ts'
 import { failure, IN_TRANSACTION, isBusy } from './failure.ts'
 import { isInTransaction, SqliteMarks } from './marks.ts'
 
 export type { FenceOptions } from '../fence.ts'
 export type { Holder, Holders, Mark, Marks, Shown } from '../mark.ts'
 export type { KeptMarks, MarkRecord } from '../marks.ts'
-
-/** What a fence needs of a `DatabaseSync` of node:sqlite, or of a `Database` of better-sqlite3. */
-export interface SqliteDatabase {
-  exec(sql: string): unknown
-  prepare(sql: string): SqliteStatement
-}
-
-export interface SqliteStatement {
-  run(...parameters: (string | number | bigint | null)[]): { readonly changes: number | bigint }
-  all(...parameters: (string | number | bigint)[]): unknown[]
-}
+export type { SqliteDatabase, SqliteStatement } from './database.ts'
 
 export interface SqliteFenceOptions extends FenceOptions {
   /** The table of marks. @default 'holdfast_fence' */

@@ -4,8 +4,8 @@ import type { Presented } from '../fence.ts'
 import { staleToken } from '../mark.ts'
 import { type MarkRecord, type MarkTable, recordOf } from '../marks.ts'
 import { comparedKeysOf, judge, keysOf, NAME } from '../rule.ts'
+import type { SqliteDatabase, SqliteStatement } from './database.ts'
 import { failure } from './failure.ts'
-import type { SqliteDatabase, SqliteStatement } from './index.ts'
 import { whenUnlocked } from './unlocked.ts'
 
 /** The marks of one table. */

@@ -9,6 +9,8 @@ const thread = { 'thread/worker': 'src/heartbeat-worker.ts' }
 // The processes of `holdfast demo`.
 const demo = { 'demo/demo': 'examples/invoices/demo.ts', 'demo/job': 'examples/invoices/job.ts' }
 
+const keepNames = { function: true, class: true }
+
 const config: UserConfig = defineConfig({
   entry: ENTRIES,
   format: { esm: { entry: { ...ENTRIES, ...commandLine, ...thread, ...demo } }, cjs: {} },
@@ -16,6 +18,10 @@ const config: UserConfig = defineConfig({
   target: 'node22.13',
   fixedExtension: false,
   plugins: [minifiedScripts()],
+  // Declarations keep the doc comments. A stack trace keeps its functions and has one statement on a line.
+  outputOptions: { comments: { legal: false, annotation: true, jsdoc: false } },
+  minify: { mangle: { keepNames: true }, compress: { sequences: false, keepNames }, codegen: false },
+  hash: false,
   dts: { entry: Object.values(ENTRIES) },
   // Users with TypeScript's default libraries need it for AsyncDisposable.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },

@@ -1,4 +1,4 @@
-import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -7,6 +7,10 @@ import { hurried, samplesOfPages } from '../samples.ts'
 import { isFull } from '../tier.ts'
 import { installTools, type Outcome, Project, pack, ROOT, succeed } from './project.ts'
 
+/** Bytes. */
+const LARGEST_PACKED = 840_000
+/** Megabytes. */
+const LARGEST_UNPACKED = 2.8
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-pack-'))
 let tarball: string
 let dropIns: readonly [redlock: string, semaphore: string]
@@ -39,6 +43,27 @@ test('the tarball has the build, the licence and the documentation, and nothing 
       ),
     ),
   )
+})
+
+test('it stays small', async () => {
+  const { stdout } = succeed(await project.run('tar', ['-tzvf', tarball]))
+  const sizes = Array.from(stdout.matchAll(/^\S+ \S+ +(\d+) /gm), ([, size]) => Number(size))
+  const megabytes = sizes.reduce((sum, size) => sum + size, 0) / 1e6
+  console.log(`packed ${(statSync(tarball).size / 1e3).toFixed(0)} kB, unpacked ${megabytes.toFixed(2)} MB`)
+  expect(statSync(tarball).size).toBeLessThanOrEqual(LARGEST_PACKED)
+  expect(megabytes).toBeLessThanOrEqual(LARGEST_UNPACKED)
+})
+
+test.each(['mjs', 'cjs'])('a stack trace in .%s names the functions and shows one statement', async kind => {
+  const get = (name: string, from: string): string =>
+    kind === 'mjs' ? `import { ${name} } from '${from}'` : `const { ${name} } = require('${from}')`
+  const lines = [get('createLocks', 'holdfast'), get('memory', 'holdfast/memory'), "createLocks(memory()).acquire('')"]
+  project.write(`trace.${kind}`, lines.join('\n'))
+  const { code, stderr } = await project.node(`trace.${kind}`)
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^LeaseError: the name of a lease is empty/m)
+  for (const name of ['invalid', 'checkName', 'StoreLocks.acquire']) expect(stderr).toMatch(`${name} (`)
+  expect(Math.max(...stderr.split('\n').map(line => line.length))).toBeLessThan(300)
 })
 
 test('the tarball has no code of the lab', () => {

@@ -21,7 +21,6 @@ const config: UserConfig = defineConfig({
   // Declarations keep the doc comments. A stack trace keeps its functions and has one statement on a line.
   outputOptions: { comments: { legal: false, annotation: true, jsdoc: false } },
   minify: { mangle: { keepNames: true }, compress: { sequences: false, keepNames }, codegen: false },
-  hash: false,
   dts: { entry: Object.values(ENTRIES) },
   // Users with TypeScript's default libraries need it for AsyncDisposable.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },

@@ -26,8 +26,14 @@ export async function breakShown(
     return [409, { error: of === 'all' ? `${title} is free` : 'Not broken: that holder no longer has it' }]
   } catch (error) {
     const isInvalid = LeaseError.is(error) && error.code === 'INVALID_ARGUMENT'
-    return [isInvalid ? 400 : 502, { error: messageOf(error) }]
+    return [isInvalid ? 400 : 502, { error: failedText(title, error) }]
   }
+}
+
+/** What is known after a break that failed: a request that had left may be carried out. */
+export function failedText(title: string, error: unknown): string {
+  const isUnknown = LeaseError.is(error, 'OUTCOME_UNKNOWN')
+  return `${title} ${isUnknown ? 'may have been' : 'was not'} broken: ${messageOf(error)}`
 }
 
 /** The lease that is meant was not named. */

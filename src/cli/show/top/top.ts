@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { isMarker, nameOf, titleOf } from '../../../contract/reserved.ts'
+import { failedText } from '../../../dashboard/break.ts'
 import { Nodes } from '../../../dashboard/nodes.ts'
 import { type Look, Survey } from '../../../dashboard/survey.ts'
 import type { Locks } from '../../../index.ts'
-import { messageOf } from '../../failure.ts'
 import { mask, type Output } from '../../output.ts'
 import { Signals } from '../../signals.ts'
 import { namesFrom } from '../names-from.ts'
@@ -148,7 +148,7 @@ class Top {
             ? `The marker of ${shown} is removed: the next run is not skipped`
             : `${shown} was taken from its ${of === 'all' ? 'holders' : 'holder'}. Its next token is above ${token}`
     } catch (error) {
-      this.#state.message = `${shown} was not broken: ${messageOf(error)}`
+      this.#state.message = failedText(shown, error)
     }
     this.#breaking = undefined
     this.#draw()

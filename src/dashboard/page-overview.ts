@@ -14,23 +14,32 @@ export const OVERVIEW: string = `<div id="verdict"><p id="say"></p><p id="why"><
 export const OVERVIEW_SCRIPT: string = `
 const table = $('rows'), bodies = new Map()
 const COLUMNS = ['name', 'holder', 'held', 'due', 'count', 'wait', 'note']
-let filtered = ''
+let filtered = '', room = {}
 
 function line(name) {
   const made = el('tr', '', name)
   made.append(...COLUMNS.map(column => el('td', '', column)))
   return made
 }
+// The end of a name or a holder tells it from others. So the middle goes, if there is no space for all.
+function fit() {
+  const isNarrow = matchMedia('(max-width: 44rem)').matches
+  for (const column of ['name', 'holder']) room[column] = Math.max(16, isNarrow ? 24 : (table.querySelector('th.' + column).clientWidth - 16) / 8.5 | 0)
+}
+function middle(text, column) {
+  const all = [...text], half = room[column] / 2
+  return all.length <= room[column] ? text : all.slice(0, Math.ceil(half) - 1).join('') + '…' + all.slice(-Math.floor(half)).join('')
+}
 // Of a name, or of one slot of it. What is cut can be read in full.
 function fill(cells, { owner, held, isSinceGrant, remaining, isMarker, waiters, waited, note }) {
-  const texts = [owner ?? 'free', held === null ? '' : isMarker ? 'ran' : (isSinceGrant ? '' : '≥ ') + span(held), remaining === null || isMarker ? '' : span(remaining),
+  const texts = [middle(owner ?? 'free', 'holder'), held === null ? '' : isMarker ? 'ran' : (isSinceGrant ? '' : '≥ ') + span(held), remaining === null || isMarker ? '' : span(remaining),
     waiters ? String(waiters) : '', waiters ? span(waited) : '', note]
   texts.forEach((text, index) => put(cells[index + 1].lastChild ?? cells[index + 1], text))
   cells[1].title = owner ?? ''
   cells[6].title = note
 }
 function add(each) {
-  const body = el('tbody'), main = line('main'), sign = el('tr', '', 'sign'), link = el('button', each.title, 'link'), said = el('td')
+  const body = el('tbody'), main = line('main'), sign = el('tr', '', 'sign'), link = el('button', '', 'link'), said = el('td')
   link.onclick = () => go(each.name)
   link.title = each.title
   main.firstChild.append(link)
@@ -57,6 +66,7 @@ function show(body, each, sign, isStill) {
   const isShared = each.slots.length > 0, cell = main.children[1]
   if (isShared && !cell.firstElementChild) share(body, cell)
   if (!isShared && !isStill && cell.firstElementChild) cell.replaceChildren('')
+  put(main.firstChild.firstChild, middle(each.title, 'name'))
   fill(main.children, each)
   body.classList.toggle('stuck', each.troubles.length > 0)
   body.classList.toggle('marker', each.isMarker)
@@ -82,6 +92,8 @@ function renderRows() {
     const gone = { owner: '–', held: null, remaining: null, waiters: 0, note: '', troubles: [], slots: [] }
     wanted = [...[...table.tBodies].map(({ each }) => now.get(each.name) ?? { ...each, ...gone }), ...wanted.filter(each => !bodies.has(each.name))]
   }
+  table.hidden = wanted.length === 0
+  fit()
   const said = new Set()
   wanted.forEach((each, index) => {
     const signs = each.troubles.filter(trouble => !said.has(trouble))
@@ -92,7 +104,6 @@ function renderRows() {
   })
   const kept = new Set(wanted.map(each => each.name))
   for (const [name, body] of bodies) if (!kept.has(name)) { body.remove(); bodies.delete(name) }
-  table.hidden = wanted.length === 0
   $('search').hidden = present.length === 0 && filter === ''
   put($('none'), wanted.length === 0 && present.length > 0 ? 'No name, holder or note contains “' + $('filter').value + '”' : '')
 }
@@ -146,7 +157,7 @@ button.link { border: 0; padding: 0; text-align: left; text-decoration: underlin
 #rows .held, #rows .due, #rows .count, #rows .wait { text-align: right; font-variant-numeric: tabular-nums }
 #rows th.held, #rows th.due { width: 5.5rem } #rows th.count { width: 4.75rem } #rows th.wait { width: 7.5rem } #rows th.holder, #rows th.note { width: 20% } #rows .wait { padding-right: 1.5rem }
 #rows .link, #rows .open { max-width: 100%; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom }
-#rows .link { font-weight: 500; text-decoration-color: var(--dim) } #rows .note, #rows .slot { color: var(--dim) }
+#rows td:has(:focus-visible) { overflow: visible } #rows .link { white-space: pre; font-weight: 500; text-decoration-color: var(--dim) } #rows .note, #rows .slot { color: var(--dim) }
 #rows .open { border: 0; padding: 0; cursor: pointer } #rows .open::after { content: ' ▸' } #rows .open[aria-expanded=true]::after { content: ' ▾' }
 #rows .slot td { padding-top: 0 } #rows .slot .name { padding-left: 1.25rem }
 #rows .sign td { padding-top: 0; color: var(--bad); white-space: normal; overflow-wrap: anywhere } #rows .sign:has(td:empty) { display: none }

@@ -14,7 +14,7 @@ function showHolders(made, { at, leases, isSlotted, isMarker, signs }) {
   put(made.querySelector('th.lane'), time(start) + ' to now')
   const rows = rowsOf(made, leases, ({ owner, note, token, slots, isSinceGrant, isOverdue, from, to, remaining }, index) => [
     token + slots, [slots === leases[index - 1]?.slots ? '' : slots], [owner, note], [''], [(isSinceGrant ? '' : 'before ') + time(from)],
-    [to === null ? 'now' : time(to), isOverdue ? 'no longer renewed' : to === null ? span(remaining) + ' left' : ''],
+    [to === null ? 'now' : time(to), isOverdue ? 'no longer renewed' : to === null ? 'renew in ' + span(remaining) : ''],
     [least(isSinceGrant, (to ?? at) - from)], [token]])
   rows.forEach((row, index) => {
     const { from, to, isOverdue } = leases[index], bar = row.children[2].firstChild
@@ -25,7 +25,7 @@ function showHolders(made, { at, leases, isSlotted, isMarker, signs }) {
     bar.style.width = 100 * ((to ?? at) - from) / whole + '%'
   })
 }
-const queueTable = () => grid('queue', [['', 'place'], ['Waiter', 'who'], ['Wants', 'want'], ['Waiting', 'for']])
+const queueTable = () => grid('queue', [['', 'place'], ['Waiter', 'who'], ['Wants', 'want'], ['Waited', 'for']])
 function showQueue(made, { waiters }) {
   made.classList.toggle('plain', waiters.every(({ want }) => want === ''))
   rowsOf(made, waiters, ({ owner, note, want, waited }, index) => [String(index), [String(index + 1)], [owner, note], [want], ['≥ ' + span(waited)]])
@@ -46,7 +46,7 @@ td.lane span { display: block; margin-top: .2rem; min-width: 3px; height: .875re
   .holders tr { grid-template: 'slot slot slot' 'who who for' 'lane lane lane' 'from to token' / auto 1fr auto }
   .grid .slot { grid-area: slot } .who { grid-area: who } .for { grid-area: for } .lane { grid-area: lane; width: auto } .want { grid-area: want }
   .from { grid-area: from } .to { grid-area: to } .token { grid-area: token } .place { grid-area: place }
-  .from span::after { content: ' –' } .holders :is(.from, .to, .token) { font-size: .8125rem; color: var(--dim) } .holders .to small { display: inline; margin-left: .5em }
+  .from span::after { content: ' –' } .holders :is(.from, .to, .token) { font-size: .8125rem; color: var(--dim) } .holders .to small { display: inline-block; margin-left: .5em }
   .queue tr { grid-template: 'place who for' '. want want' / 1.5rem 1fr auto }
 }
 `

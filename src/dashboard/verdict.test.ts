@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { LeaseRecord } from '../contract/store.ts'
+import { LARGEST_LIMIT, type LeaseRecord } from '../contract/store.ts'
 import { Sight } from './sight.ts'
 import { Kinds } from './signs.ts'
 import type { Look } from './survey.ts'
@@ -55,7 +55,7 @@ const FIVE = ['e', 'b', 'c', 'd', 'a'].map(letter => held(`job-${letter}`, 'work
 
 test('a process that does not renew five names is one sign', () => {
   const seen = look([...FIVE, held('other', 'worker-b'), waiting('job-b', 'worker-b')], { silent: 'worker-a' })
-  expect(said(seen)).toEqual(['worker-a has not renewed 5 names for 11 s', 'The first ends in 9.0 s · 1 caller waits'])
+  expect(said(seen)).toEqual(['worker-a has not renewed 5 names for 11 s', 'The first ends in 9.0 s · 1 waiting'])
   expect(verdictOf(seen, troublesOf(seen.signs))).toMatchObject({ level: 'bad', owner: 'worker-a' })
   expect(troublesOf(seen.signs)).toMatchObject([{ names: ['job-a', 'job-b', 'job-c', 'job-d', 'job-e'] }])
 })
@@ -83,8 +83,10 @@ test('nobody is stuck: the longest wait, of callers and not of slots', () => {
   const callers = ['b', 'c'].map(owner => ({ ...waiting('geocoder', owner), units: 2 }))
   expect(said(look([slots, ...callers]))).toEqual([
     'Longest wait: geocoder',
-    '5 of 5 held, 2 callers wait, the first for at least 12 s',
+    'Held: 5 of 5, 2 waiting, the first for at least 12 s',
   ])
+  const reader = held('catalogue', 'a', { limit: LARGEST_LIMIT })
+  expect(said(look([reader, waiting('catalogue', 'b')]))[1]).toMatch(/^Held: 1 reader, 1 waiting,/)
 })
 
 test.each([

@@ -29,7 +29,7 @@ export function verdictOf(look: Look, troubles: readonly Trouble[]): Verdict {
   const waits = [...sights.values()].filter(({ waiters }) => waiters.length > 0)
   const [first] = waits.sort((a, b) => since(a) - since(b))
   if (first) {
-    const use = first.isShared ? [`${useOf(first.holders)} held`] : []
+    const use = first.isShared ? [`Held: ${useOf(first.holders)}`] : []
     const why = [...use, ...waitingOf(first.waiters.length), `the first for at least ${span(at - since(first))}`]
     return { level: 'warn', say: ['Longest wait: ', titleOf(first.name), ''], name: first.name, why: why.join(', ') }
   }
@@ -58,7 +58,7 @@ function sentence({ names, owner, text, end }: Trouble, more: readonly string[])
 }
 
 function waitingOf(callers: number): readonly string[] {
-  return callers === 0 ? [] : [`${callers} ${callers === 1 ? 'caller waits' : 'callers wait'}`]
+  return callers === 0 ? [] : [`${callers} waiting`]
 }
 
 function since({ waiters }: Sight): number {

@@ -35,7 +35,11 @@ export function frame(state: State, around: Surroundings): Line[] {
   const { columns, rows } = around
   const isShort = rows < SHORT
   const head = isShort ? shortHead(state, around) : headOf(state, around)
-  const foot = [...status(state, columns).filter(line => !isShort || widthOf(textOf(line)) > 0), footer(state, columns)]
+  const said = head.map(textOf).join(' ')
+  const foot = [
+    ...status(state, columns, said).filter(line => !isShort || widthOf(textOf(line)) > 0),
+    footer(state, columns),
+  ]
   const space = Math.max(0, rows - head.length - foot.length)
   const body = state.opened === undefined ? list(state, space, columns) : nameLines(state, around, space)
   const isOld = state.look?.failure !== undefined
@@ -146,8 +150,8 @@ function nothing({ filter, look }: State): string {
   return look?.isPartial ? 'No name was found yet' : ''
 }
 
-/** What the chosen row or the last key says. Whoever must type a name sees all of it. */
-function status({ prompt, message, opened, rows, chosen }: State, columns: number): Line[] {
+/** What the chosen row or the last key says, unless the head has `said` it. Whoever must type a name sees all of it. */
+function status({ prompt, message, opened, rows, chosen }: State, columns: number, said: string): Line[] {
   const lines = (text: string): Line[] => wrapped(printable(text), columns).map(line => [[line, 'warn']])
   if (prompt?.kind === 'break')
     return lines(
@@ -158,7 +162,7 @@ function status({ prompt, message, opened, rows, chosen }: State, columns: numbe
     )
   if (message) return lines(message)
   const row = opened === undefined ? rows[chosen] : undefined
-  return [[[row?.troubles.join('. ') ?? '', 'bad']]]
+  return [[[row?.troubles.filter(text => !said.includes(text)).join('. ') ?? '', 'bad']]]
 }
 
 function footer({ prompt, filter, opened }: State, columns: number): Line {

@@ -74,7 +74,7 @@ function factsOf({ name, held, holders, waiters }: Row): readonly (readonly [str
   if (holders.length > 0)
     return [
       ['Held', held.owner],
-      ['Waiting', `${waiters.length}`],
+      ['Waiters', `${waiters.length}`],
     ]
   return [
     ...(isMarker(name)

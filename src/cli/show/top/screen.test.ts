@@ -113,10 +113,11 @@ test('a process that does not renew five names is one sign, and its names are fi
         [{ kind: 'not renewed', text: 'Not renewed for 8.0 s', hold: { ...(hold as object), most: 12_000 } }],
       ]),
   )
-  const shown = (failure?: Error): Line[] => {
+  const shown = (failure?: Error, count = 5, rows = 24): Line[] => {
     const state = new State()
-    state.see({ at: 0, since: 0, pause: 500, sights, changes: [], signs, takeovers: 0, failure } as unknown as Look)
-    return frame(state, { columns: 80, rows: 24, now: 0, store: 'redis://cache', prefix: '', nodes: [] })
+    const seen = { at: 0, since: 0, pause: 500, sights, changes: [], takeovers: 0, failure }
+    state.see({ ...seen, signs: new Map([...signs].slice(0, count)) } as unknown as Look)
+    return frame(state, { columns: 80, rows, now: 0, store: 'redis://cache', prefix: '', nodes: [] })
   }
   const textOf = (line: Line = []): string =>
     line
@@ -128,6 +129,11 @@ test('a process that does not renew five names is one sign, and its names are fi
   expect(lines.slice(6, 12).map(line => line.slice(0, 10).trimEnd())).toEqual([
     ...['>! queue/b', ' ! queue/c', ' ! queue/d', ' ! queue/e', ' ! queue/f', '   a'],
   ])
+  expect(lines.at(-2), 'the sign of the chosen row').toBe('Not renewed for 8.0 s')
+  for (const rows of [24, 7]) {
+    const screen = shown(undefined, 1, rows).map(textOf).join('\n')
+    expect(screen.match(/Not renewed/g), 'the third line is not said again').toHaveLength(1)
+  }
   const old = shown(
     new Error('Redis cannot be reached: connect ECONNREFUSED 127.0.0.1:6379: check its address, and that it runs'),
   )

@@ -6,13 +6,13 @@ import { coreEnvironment } from './core/core.ts'
 import type { Leasing } from './core/leasing.ts'
 import { CoreLocks } from './core/locks.ts'
 import type { LocksDefaults } from './core/options.ts'
-import { type Election, type ElectionOptions, StoreElection } from './recipes/election.ts'
-import { type LeadOptions, lead } from './recipes/lead.ts'
-import type { Leadership } from './recipes/leadership.ts'
-import { AllNames } from './recipes/sharing/all.ts'
-import type { LeaseSet } from './recipes/sharing/lease-set.ts'
-import { readWrite, semaphore } from './recipes/sharing/permits.ts'
-import type { PermitOptions, ReadWrite, SemaphoreOptions, Sharing } from './recipes/sharing/sharing.ts'
+import { type Election, type ElectionOptions, StoreElection } from './leadership/election.ts'
+import { type LeadOptions, lead } from './leadership/lead.ts'
+import type { Leadership } from './leadership/leadership.ts'
+import { AllNames } from './sharing/all.ts'
+import type { LeaseSet } from './sharing/lease-set.ts'
+import { readWrite, semaphore } from './sharing/permits.ts'
+import type { PermitOptions, ReadWrite, SemaphoreOptions, Sharing } from './sharing/sharing.ts'
 
 /**
  * Distributed locks over one store: leases on one name or on several, semaphores, readers and writers, and leadership of
@@ -44,7 +44,7 @@ export function createLocks(store: Store, defaults: LocksDefaults = {}): Locks {
   return new StoreLocks(store, defaults, coreEnvironment())
 }
 
-/** The implementation of `Locks`: the core and the recipes. Simulations pass their own environment. */
+/** The implementation of `Locks`: the core, leadership and sharing. Simulations pass their own environment. */
 export class StoreLocks extends CoreLocks implements Locks {
   with(defaults: LocksDefaults): Locks {
     return new StoreLocks(this.store, this.derived(defaults), this.family.environment, undefined, this.family)

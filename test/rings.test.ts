@@ -15,16 +15,21 @@ const OF_DROP_INS = ['src/index.ts', 'src/store.ts', 'src/stores/redis/index.ts'
 /** The files that the commands in src/cli/run and src/cli/show may both import. */
 const SHARED_BY_COMMANDS = globSync('src/cli/*.ts', { cwd: ROOT })
 
+/** What every store may import. */
+const SKELETON = ['src/contract', 'src/stores/rules', 'src/stores/url', 'src/stores/wire']
+
 /** The folders and files that the sources of a folder may import, besides their own. The longest prefix of a path counts. */
 const RINGS: Record<string, readonly string[]> = {
   'src/contract': [],
   'src/core': ['src/contract'],
-  'src/recipes': ['src/contract', 'src/core'],
-  'src/recipes/sharing': ['src/contract', 'src/core'],
-  'src/stores/shared': ['src/contract'],
-  'src/stores/quorum': ['src/contract', 'src/stores/shared'],
-  ...Object.fromEntries(ENGINES.map(({ name }) => [`src/stores/${name}`, ['src/contract', 'src/stores/shared']])),
-  'src/stores/redlock': ['src/contract', 'src/stores/shared', 'src/stores/quorum', 'src/stores/redis'],
+  'src/leadership': ['src/contract', 'src/core'],
+  'src/sharing': ['src/contract', 'src/core'],
+  'src/stores/rules': ['src/contract'],
+  'src/stores/url': ['src/contract'],
+  'src/stores/wire': ['src/contract', 'src/stores/rules', 'src/stores/url'],
+  'src/stores/quorum': SKELETON,
+  ...Object.fromEntries(ENGINES.map(({ name }) => [`src/stores/${name}`, SKELETON])),
+  'src/stores/redlock': [...SKELETON, 'src/stores/quorum', 'src/stores/redis'],
   'src/fencing': ['src/contract', 'src/core/work.ts', 'src/stores'],
   'src/observe': ['src/contract'],
   'src/dashboard': ['src/contract', 'src/create-locks.ts'],
@@ -72,7 +77,7 @@ const RINGS: Record<string, readonly string[]> = {
 /** Breaches of today, each to be removed. One that is no longer needed fails the test too. */
 const BREACHES: readonly string[] = [
   'src/cli/lab-support.ts -> src/engines.ts',
-  'src/cli/prove.ts -> src/stores/shared/load.ts',
+  'src/cli/prove.ts -> src/stores/url/load.ts',
   'src/cli/show/ttl-measurement.ts -> src/core/advice/unresponsiveness.ts',
   'src/cli/show/ttl-report.ts -> src/core/advice/least-ttl.ts',
 ]

@@ -1,5 +1,5 @@
 import { LeaseError } from '../contract/errors.ts'
-import { load, WHERE } from '../stores/shared/load.ts'
+import { load, WHERE } from '../stores/url/load.ts'
 import { EXIT, Failure } from './failure.ts'
 import * as commandLine from './lab-support.ts'
 

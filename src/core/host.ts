@@ -7,7 +7,7 @@ import type { AcquireOptions, AcquireTerms, Verb } from './options.ts'
 import type { Signals } from './signals.ts'
 import type { Works } from './work.ts'
 
-/** What calls, recipes and sharing need from the `Locks` that they belong to. */
+/** What calls, leadership and sharing need from the `Locks` that they belong to. */
 export interface Host extends Environment {
   readonly core: Core
   readonly works: Works

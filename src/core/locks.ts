@@ -55,11 +55,11 @@ import { hasTickets, Tickets, ticketName } from './tickets.ts'
 import { withdrawIfCancelled } from './withdraw.ts'
 import { type Tried, type Work, type WorkArguments, Works } from './work.ts'
 
-/** `Locks` without the recipes. */
+/** `Locks` without leadership and sharing. */
 export class CoreLocks implements Leasing {
   readonly store: Store
   protected readonly core: Core
-  /** What calls and recipes need. */
+  /** What calls, leadership and sharing need. */
   protected readonly host: Host
   protected readonly closing: Closing
   protected readonly family: Family

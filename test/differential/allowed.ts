@@ -1,6 +1,6 @@
 import type { Busy, Grant, LeaseRecord } from '../../src/contract/store.ts'
 import { LONGEST_REQUEST } from '../../src/contract/time.ts'
-import type { Holder, NameState, Waiter } from '../../src/stores/shared/rules/state.ts'
+import type { Holder, NameState, Waiter } from '../../src/stores/rules/state.ts'
 import { idOf, type Op } from './op.ts'
 import { isOneStep, type Outcome, type Possible, type Slack, type Watching, type Window } from './possible.ts'
 

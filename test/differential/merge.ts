@@ -1,4 +1,4 @@
-import type { NameState } from '../../src/stores/shared/rules/state.ts'
+import type { NameState } from '../../src/stores/rules/state.ts'
 import { shapeOf } from './op.ts'
 import type { Expected, Possible } from './possible.ts'
 

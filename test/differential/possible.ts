@@ -1,5 +1,5 @@
-import { Name, positionLifetime } from '../../src/stores/shared/rules/name.ts'
-import { type Holder, type NameState, UNUSED } from '../../src/stores/shared/rules/state.ts'
+import { Name, positionLifetime } from '../../src/stores/rules/name.ts'
+import { type Holder, type NameState, UNUSED } from '../../src/stores/rules/state.ts'
 import { LARGEST_FACTOR } from './history.ts'
 import { decide, idOf, type Op, type Ruling, shapeOf } from './op.ts'
 import { kept, narrowed, unwritten } from './written.ts'

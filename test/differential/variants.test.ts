@@ -17,11 +17,11 @@ test('memory answers as the rules of a name do, also after its clock was set bac
 test.each(VARIANTS.filter(({ what }) => !HIDDEN.includes(what)))('$what', async ({ from, to }) => {
   const broken = await brokenRules(from, to)
   vi.resetModules()
-  vi.doMock('../../src/stores/shared/rules/name.ts', () => broken)
+  vi.doMock('../../src/stores/rules/name.ts', () => broken)
   try {
     const { memory } = await import('../../src/stores/memory/index.ts')
     expect(await failureOf(() => memoryRig(memory), RUNS)).toBeDefined()
   } finally {
-    vi.doUnmock('../../src/stores/shared/rules/name.ts')
+    vi.doUnmock('../../src/stores/rules/name.ts')
   }
 })

@@ -1,5 +1,5 @@
-import { positionLifetime } from '../../src/stores/shared/rules/name.ts'
-import type { NameState } from '../../src/stores/shared/rules/state.ts'
+import { positionLifetime } from '../../src/stores/rules/name.ts'
+import type { NameState } from '../../src/stores/rules/state.ts'
 import type { Slack } from './possible.ts'
 
 /** A store need not write the position of a waiter again that it wrote within the last quarter of its lifetime. */

@@ -1,6 +1,6 @@
 import type { Flaw } from './flaws.ts'
 
-/** What stands once in src/stores/shared/rules/name.ts, and what replaces it. */
+/** What stands once in src/stores/rules/name.ts, and what replaces it. */
 export const RULES: Readonly<Partial<Record<Flaw, readonly [from: string, to: string]>>> = {
   'two holders': ['of holder.slots) used.add(slot)', 'of holder.slots) if (slot < 0) used.add(slot)'],
   'holder gets another token': [

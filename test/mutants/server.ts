@@ -10,8 +10,8 @@ import type {
   Wake,
 } from '../../src/contract/store.ts'
 import { roundTripOf, TURN } from '../../src/contract/time.ts'
-import { type Asker, type Held, Name } from '../../src/stores/shared/rules/name.ts'
-import { type Holder, type NameState, UNUSED } from '../../src/stores/shared/rules/state.ts'
+import { type Asker, type Held, Name } from '../../src/stores/rules/name.ts'
+import { type Holder, type NameState, UNUSED } from '../../src/stores/rules/state.ts'
 import type { NameClass } from '../model/name/model.ts'
 import type { Flaw } from './flaws.ts'
 

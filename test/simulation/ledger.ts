@@ -1,7 +1,7 @@
 import type { Lease } from '../../src/contract/lease.ts'
 import type { Busy, Claim, ClaimKey, Grant } from '../../src/contract/store.ts'
 import { requestLimit, TURN } from '../../src/contract/time.ts'
-import { positionLifetime } from '../../src/stores/shared/rules/name.ts'
+import { positionLifetime } from '../../src/stores/rules/name.ts'
 import type { Machine } from './machine.ts'
 import { Reference } from './reference.ts'
 import type { World } from './world.ts'

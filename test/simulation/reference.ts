@@ -1,7 +1,7 @@
 import type { Busy, Claim, ClaimKey, Grant } from '../../src/contract/store.ts'
 import { TURN } from '../../src/contract/time.ts'
-import { Name } from '../../src/stores/shared/rules/name.ts'
-import { type Holder, type NameState, UNUSED } from '../../src/stores/shared/rules/state.ts'
+import { Name } from '../../src/stores/rules/name.ts'
+import { type Holder, type NameState, UNUSED } from '../../src/stores/rules/state.ts'
 
 interface Entry {
   readonly state: NameState

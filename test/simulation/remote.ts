@@ -13,8 +13,8 @@ import type {
 } from '../../src/contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../src/contract/time.ts'
 import { memory } from '../../src/stores/memory/index.ts'
-import type { Kept } from '../../src/stores/shared/local-queue.ts'
-import { Places } from '../../src/stores/shared/places.ts'
+import { KeptPositions } from '../../src/stores/wire/kept-positions.ts'
+import type { Kept } from '../../src/stores/wire/local-queue.ts'
 import type { Ledger } from './ledger.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
@@ -31,7 +31,7 @@ export interface Mistake {
   /** Milliseconds that are added to a grant, up to the latency of its request. */
   ttl?(elapsed: number): number
   /** Keeps the waiters of a process. */
-  readonly places?: typeof Places
+  readonly places?: typeof KeptPositions
   /** The result of a failed renewal. */
   failedRenewal?(claim: Claim, last: Grant | undefined): Grant | undefined
 }
@@ -53,7 +53,7 @@ export class RemoteStore implements Store {
   #offset: number | undefined
   #lastGrant: Grant | undefined
   readonly #watched = new Set<string>()
-  readonly #places: Places
+  readonly #places: KeptPositions
   readonly #refuses: () => boolean
 
   /** `refuses`: does the process not accept a grant, as a drop-in without the lock of the old library? */
@@ -71,7 +71,7 @@ export class RemoteStore implements Store {
     this.#server = server
     this.#mistake = mistake
     this.#refuses = refuses
-    const { places: Kind = Places } = mistake
+    const { places: Kind = KeptPositions } = mistake
     this.#places = new Kind(machine, { most: 2, keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids) })
   }
 

@@ -1,5 +1,5 @@
 import type { Busy, Claim, ClaimKey, Grant, Store, Wake } from '../../src/contract/store.ts'
-import { Places } from '../../src/stores/shared/places.ts'
+import { KeptPositions } from '../../src/stores/wire/kept-positions.ts'
 import type { Variant } from './simulate.ts'
 
 interface Wrong {
@@ -11,7 +11,7 @@ interface Wrong {
 }
 
 /** Keeps a waiter until it is granted the name, also if the core does not accept that. */
-class UntilGranted extends Places {
+class UntilGranted extends KeptPositions {
   readonly #wakes = new Map<string, Wake>()
 
   override add(claim: Claim, wake: Wake): void {

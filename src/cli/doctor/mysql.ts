@@ -2,7 +2,7 @@ import { driverOf } from '../../stores/mysql/connection.ts'
 import { clientAt } from '../../stores/mysql/open.ts'
 import { FORMAT, isOurs, tableOf } from '../../stores/mysql/schema.ts'
 import { readOnlyOf } from '../../stores/mysql/sql.ts'
-import { openConnection } from '../../stores/shared/connection.ts'
+import { openConnection } from '../../stores/wire/connection.ts'
 import { clockFinding, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
 import { whileOpen } from './while-open.ts'
 

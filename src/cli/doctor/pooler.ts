@@ -1,5 +1,5 @@
 import type { PostgresConnection, PostgresDriver } from '../../stores/postgres/connection.ts'
-import { openConnection } from '../../stores/shared/connection.ts'
+import { openConnection } from '../../stores/wire/connection.ts'
 import { type Finding, ok, warning } from './finding.ts'
 import { whileOpen } from './while-open.ts'
 

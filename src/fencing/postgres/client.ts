@@ -2,7 +2,7 @@ import { invalid } from '../../contract/check.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { driverOf } from '../../stores/postgres/driver.ts'
 import { TEXT } from '../../stores/postgres/pg.ts'
-import { NoAnswer, within } from '../../stores/shared/timeouts.ts'
+import { NoAnswer, within } from '../../stores/wire/timeouts.ts'
 import { BEGUN, type Connector, endedEarly, LONGEST_COMMIT, RELEASE } from './connector.ts'
 import { postgresJs, type Sql } from './postgres-js.ts'
 

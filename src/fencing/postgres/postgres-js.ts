@@ -1,7 +1,7 @@
 import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { decoded } from '../../stores/postgres/postgres-js.ts'
-import { within } from '../../stores/shared/timeouts.ts'
+import { within } from '../../stores/wire/timeouts.ts'
 import { BEGUN, type Connector, endedEarly, LONGEST_COMMIT, RELEASE } from './connector.ts'
 
 /** The part of postgres.js that is used: the `sql` of the caller, and the one that it passes to the work. */

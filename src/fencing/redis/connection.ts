@@ -2,7 +2,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import { openWire, type RedisDriver, type Wire } from '../../stores/redis/client.ts'
 import { Failures } from '../../stores/redis/failure.ts'
 import { evaluate } from '../../stores/redis/script.ts'
-import { Connections } from '../../stores/shared/connections.ts'
+import { Connections } from '../../stores/wire/connections.ts'
 import type { Script } from './script.ts'
 
 /** The fence's own connection. The first request opens it. */

@@ -1,7 +1,7 @@
 import { checkDuration, checkKeys, checkSignal, invalid, show } from '../../contract/check.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { driverOf } from '../../stores/redis/driver.ts'
-import { checkPrefix } from '../../stores/shared/options.ts'
+import { checkPrefix } from '../../stores/url/options.ts'
 import { abortable, checkFence, type FenceCallOptions, type FenceOptions, presentedByAll, signalOf } from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
 import { type KeptMarks, keptMarks } from '../marks.ts'

@@ -1,4 +1,4 @@
-import { Batch } from '../shared/batch.ts'
+import { Batch } from '../wire/batch.ts'
 import { isDuplicate, isLeaseMissing, isRepetition } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import type { TxnAnswer } from './messages.ts'

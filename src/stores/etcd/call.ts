@@ -1,6 +1,6 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { afterReads, patienceFor } from '../shared/timeouts.ts'
+import { afterReads, patienceFor } from '../wire/timeouts.ts'
 import type { Listener } from './endpoint.ts'
 import { failure, isFinal, Refusal } from './failure.ts'
 

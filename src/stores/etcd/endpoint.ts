@@ -1,7 +1,7 @@
 import { type ClientRequest, Agent as PlainAgent, request as plainRequest } from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
-import { lookup } from '../shared/lookup.ts'
-import { isPlain } from '../shared/plain.ts'
+import { lookup } from '../wire/lookup.ts'
+import { isPlain } from '../wire/plain.ts'
 import { Answer } from './answer.ts'
 import { Refusal } from './failure.ts'
 

@@ -1,5 +1,5 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import { causeOf, noAnswerFrom, textOf } from '../shared/failure.ts'
+import { causeOf, noAnswerFrom, textOf } from '../wire/failure.ts'
 
 /** Characters of a server's text that messages show. */
 const LONGEST_TEXT = 200

@@ -1,5 +1,5 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { closed } from '../shared/failure.ts'
+import { closed } from '../wire/failure.ts'
 import { Call } from './call.ts'
 import { type Address, Endpoint, type EtcdTls, type Listener } from './endpoint.ts'
 import { isAuthOff, isFinal, isRepetition, isTokenOld, passing, senseless } from './failure.ts'

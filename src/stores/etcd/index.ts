@@ -1,6 +1,6 @@
 import type { Store } from '../../contract/store.ts'
 import { systemClock } from '../../contract/time.ts'
-import { withMinTtl } from '../shared/min-ttl.ts'
+import { withMinTtl } from '../url/min-ttl.ts'
 import { type EtcdOptions, gatewayOf } from './options.ts'
 import { EtcdStore } from './store.ts'
 

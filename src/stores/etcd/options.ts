@@ -1,8 +1,8 @@
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { checkKeys, checkText, invalid, show } from '../../contract/check.ts'
-import { warnOfClearPassword } from '../shared/clear-password.ts'
-import type { MinTtl } from '../shared/min-ttl.ts'
-import { checkPrefix, withoutBrackets } from '../shared/options.ts'
+import { warnOfClearPassword } from '../url/clear-password.ts'
+import type { MinTtl } from '../url/min-ttl.ts'
+import { checkPrefix, withoutBrackets } from '../url/options.ts'
 import type { Address, EtcdTls } from './endpoint.ts'
 import { Gateway } from './gateway.ts'
 

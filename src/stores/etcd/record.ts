@@ -1,7 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { Claim, LeaseRecord } from '../../contract/store.ts'
 import { gracePeriod } from '../../contract/time.ts'
-import { type Asker, positionLifetime } from '../shared/rules/name.ts'
+import { type Asker, positionLifetime } from '../rules/name.ts'
 import { secondsOf } from './keys.ts'
 import type { KeyValue } from './messages.ts'
 

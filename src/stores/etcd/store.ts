@@ -12,7 +12,7 @@ import type {
   Wake,
 } from '../../contract/store.ts'
 import { type Clock, requestLimit } from '../../contract/time.ts'
-import { closed } from '../shared/failure.ts'
+import { closed } from '../wire/failure.ts'
 import { Admission } from './admission.ts'
 import { Changes } from './changes.ts'
 import type { Gateway } from './gateway.ts'

@@ -1,6 +1,6 @@
 import type { Busy, Claim, Grant, Wake } from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
-import { positionLifetime } from '../shared/rules/name.ts'
+import { positionLifetime } from '../rules/name.ts'
 import { isLeaseMissing } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import type { Grants } from './grants.ts'

@@ -1,6 +1,6 @@
 import type { Store } from '../../contract/store.ts'
 import { type Clock, systemClock } from '../../contract/time.ts'
-import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
+import { type MinTtl, withMinTtl } from '../url/min-ttl.ts'
 import { MemoryStore } from './store.ts'
 
 export interface MemoryOptions extends MinTtl {

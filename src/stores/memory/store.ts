@@ -11,9 +11,9 @@ import type {
   Wake,
 } from '../../contract/store.ts'
 import { type Clock, gracePeriod } from '../../contract/time.ts'
-import { Name } from '../shared/rules/name.ts'
-import { holderOf, recordsOf } from '../shared/rules/records.ts'
-import { type NameState, UNUSED } from '../shared/rules/state.ts'
+import { Name } from '../rules/name.ts'
+import { holderOf, recordsOf } from '../rules/records.ts'
+import { type NameState, UNUSED } from '../rules/state.ts'
 import { guarantees } from './guarantees.ts'
 
 export class MemoryStore implements Store {

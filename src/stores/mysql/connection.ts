@@ -1,7 +1,7 @@
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { invalid } from '../../contract/check.ts'
-import type { Connection, Driver } from '../shared/connection.ts'
-import { lookup } from '../shared/lookup.ts'
+import type { Connection, Driver } from '../wire/connection.ts'
+import { lookup } from '../wire/lookup.ts'
 
 /** What this store needs of a pool or a connection of mysql2 >= 3, or of mysql2/promise. */
 export interface MysqlClient {

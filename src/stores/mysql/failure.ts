@@ -1,5 +1,5 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import { causeOf, noAnswerFrom, otherServer, textOf } from '../shared/failure.ts'
+import { causeOf, noAnswerFrom, otherServer, textOf } from '../wire/failure.ts'
 
 const [LOCKED, READ_ONLY] = [
   [1205, 1213, 3572],

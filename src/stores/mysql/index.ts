@@ -1,6 +1,6 @@
 import { checkBoolean, checkKeys } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
-import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
+import { type MinTtl, withMinTtl } from '../url/min-ttl.ts'
 import { driverOf, type MysqlClient } from './connection.ts'
 import { type Tables, tableOf } from './schema.ts'
 import { MysqlStore } from './store.ts'

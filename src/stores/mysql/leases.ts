@@ -1,10 +1,10 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { BreakParameters, Busy, Claim, ClaimKey, Grant, LeaseRecord } from '../../contract/store.ts'
 import { gracePeriod, LONGEST_REQUEST } from '../../contract/time.ts'
-import { difference, isFresh } from '../shared/rules/difference.ts'
-import { type Held, Name } from '../shared/rules/name.ts'
-import { holderOf, recordsOf } from '../shared/rules/records.ts'
-import type { Holder, NameState, Waiter } from '../shared/rules/state.ts'
+import { difference, isFresh } from '../rules/difference.ts'
+import { type Held, Name } from '../rules/name.ts'
+import { holderOf, recordsOf } from '../rules/records.ts'
+import type { Holder, NameState, Waiter } from '../rules/state.ts'
 
 /** The row of a name. Times are by the server's clock, in ms. */
 export interface Lease {
@@ -40,7 +40,7 @@ export class Entry {
   limit: number = Number.POSITIVE_INFINITY
   /** Milliseconds that a grant takes: the claim reads the name and then writes it. */
   roundTrip: number = 0
-  /** Places to write before the lease, by id, each until a moment. */
+  /** KeptPositions to write before the lease, by id, each until a moment. */
   readonly joins: Map<string, Place & { readonly until: number }> = new Map()
   /** When these were written at the latest, by `performance.now()`. */
   joinedAt: number = 0
@@ -148,7 +148,7 @@ export class Entry {
     return recordsOf(this.name, new Name(this.now, this.#state).state, this.now)
   }
 
-  /** Places to delete once the lease is written: those of holders, and those that have lapsed. */
+  /** KeptPositions to delete once the lease is written: those of holders, and those that have lapsed. */
   get ended(): Place[] {
     const held = new Set(this.#state.holders.map(({ id }) => id))
     if (held.size === 0) return this.#unburied

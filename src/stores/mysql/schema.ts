@@ -1,8 +1,8 @@
 import { checkText, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
-import { openConnection } from '../shared/connection.ts'
-import { unfit } from '../shared/failure.ts'
-import { NEVER } from '../shared/timeouts.ts'
+import { openConnection } from '../wire/connection.ts'
+import { unfit } from '../wire/failure.ts'
+import { NEVER } from '../wire/timeouts.ts'
 import { driverOf, type MysqlClient, type MysqlConnection } from './connection.ts'
 import { failure, lockedBy } from './failure.ts'
 

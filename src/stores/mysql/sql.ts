@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import type { Holder } from '../shared/rules/state.ts'
+import type { Holder } from '../rules/state.ts'
 import type { MysqlConnection } from './connection.ts'
 import { isLocked, readOnly } from './failure.ts'
 import { Entry, type Lease, type Place } from './leases.ts'
@@ -14,7 +14,7 @@ const PLACE = 'name, id, owner, note, seq, lapses, gone, ttl, slot_limit, units,
 /** Milliseconds for which parts of a batch are tried, after others had locked rows of it. */
 const LONGEST_WRITE = 1_000
 
-/** Places that have lapsed are deleted in steps, because a statement has to fit into a packet. */
+/** KeptPositions that have lapsed are deleted in steps, because a statement has to fit into a packet. */
 const MOST_ENDED = 1_000
 
 /** Holders in one statement, unless one name has more. Each takes up to 1,500 bytes. */

@@ -1,4 +1,4 @@
-import type { Connection } from '../shared/connection.ts'
+import type { Connection } from '../wire/connection.ts'
 
 /** The part of a `Pool` of pg >= 8.11 that this store uses. */
 export interface PgPool {

@@ -1,7 +1,7 @@
 import { randomId } from '../../contract/random-id.ts'
 import { Sequence } from '../../contract/sequence.ts'
-import type { Connection, Driver } from '../shared/connection.ts'
-import { ServerClock } from '../shared/server-clock.ts'
+import type { Connection, Driver } from '../wire/connection.ts'
+import { ServerClock } from '../wire/server-clock.ts'
 import type { Wire } from './client.ts'
 import { inTime, withValues } from './sql.ts'
 

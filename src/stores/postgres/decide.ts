@@ -9,7 +9,7 @@ const LONGEST_WAIT = 20
 const LOCKED = 10
 
 /**
- * Decides one `acquire` by the rules of `stores/shared/rules/name.ts`, and answers as JSON. What needs no write about the name
+ * Decides one `acquire` by the rules of `stores/rules/name.ts`, and answers as JSON. What needs no write about the name
  * is decided without a lock: a claim that is refused writes only its position. Anything else is decided again under the lock of
  * the row of the name, by statements that began after it was locked. So two requests never grant the same slot, and a grant sees
  * every grant that was made before.

@@ -1,5 +1,5 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import { causeOf, noAnswerFrom, otherServer, textOf } from '../shared/failure.ts'
+import { causeOf, noAnswerFrom, otherServer, textOf } from '../wire/failure.ts'
 
 interface Refusal {
   /** SQLSTATE, from its beginning: https://www.postgresql.org/docs/current/errcodes-appendix.html */

@@ -1,6 +1,6 @@
 import { checkBoolean, checkDuration, checkKeys } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
-import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
+import { type MinTtl, withMinTtl } from '../url/min-ttl.ts'
 import { AdvisoryStore } from './advisory/store.ts'
 import type { PostgresClient } from './client.ts'
 import { driverOf } from './driver.ts'

@@ -1,5 +1,5 @@
 import type { LeaseRecord, Query } from '../../contract/store.ts'
-import type { Connections } from '../shared/connections.ts'
+import type { Connections } from '../wire/connections.ts'
 import type { PostgresConnection } from './connection.ts'
 import type { Names } from './names.ts'
 

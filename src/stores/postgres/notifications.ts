@@ -1,7 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { Clock } from '../../contract/time.ts'
-import { openConnection } from '../shared/connection.ts'
-import { Notifications } from '../shared/notifications.ts'
+import { openConnection } from '../wire/connection.ts'
+import { Notifications } from '../wire/notifications.ts'
 import type { PostgresConnection, PostgresDriver } from './connection.ts'
 import { failure } from './failure.ts'
 

@@ -3,8 +3,8 @@ import { TLSSocket } from 'node:tls'
 import { invalid } from '../../contract/check.ts'
 import { Sequence } from '../../contract/sequence.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import type { Driver } from '../shared/connection.ts'
-import { lookup } from '../shared/lookup.ts'
+import type { Driver } from '../wire/connection.ts'
+import { lookup } from '../wire/lookup.ts'
 import type { Wire } from './client.ts'
 
 interface Result {

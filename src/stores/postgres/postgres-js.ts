@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import type { Driver } from '../shared/connection.ts'
-import { load } from '../shared/load.ts'
-import { lookup } from '../shared/lookup.ts'
-import { isPlain } from '../shared/plain.ts'
+import { load } from '../url/load.ts'
+import type { Driver } from '../wire/connection.ts'
+import { lookup } from '../wire/lookup.ts'
+import { isPlain } from '../wire/plain.ts'
 import type { Wire } from './client.ts'
 
 interface Result extends Array<(Uint8Array | null)[]> {

@@ -1,6 +1,6 @@
 import { requestLimit } from '../../contract/time.ts'
-import { BatchedRequests } from '../shared/batched-requests.ts'
-import type { Connections } from '../shared/connections.ts'
+import { BatchedRequests } from '../wire/batched-requests.ts'
+import type { Connections } from '../wire/connections.ts'
 import type { PostgresConnection } from './connection.ts'
 import { exhausted } from './exhausted.ts'
 

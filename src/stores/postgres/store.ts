@@ -12,14 +12,14 @@ import type {
   Store,
 } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit, roundTripOf, systemClock } from '../../contract/time.ts'
-import { reportStale } from '../shared/batched-requests.ts'
-import { openConnection } from '../shared/connection.ts'
-import { Connections } from '../shared/connections.ts'
-import type { Kept } from '../shared/local-queue.ts'
-import type { Notifications } from '../shared/notifications.ts'
-import { Places } from '../shared/places.ts'
-import { Pruning } from '../shared/pruning.ts'
-import { retryAfter } from '../shared/retry.ts'
+import { reportStale } from '../wire/batched-requests.ts'
+import { openConnection } from '../wire/connection.ts'
+import { Connections } from '../wire/connections.ts'
+import { KeptPositions } from '../wire/kept-positions.ts'
+import type { Kept } from '../wire/local-queue.ts'
+import type { Notifications } from '../wire/notifications.ts'
+import { Pruning } from '../wire/pruning.ts'
+import { retryAfter } from '../wire/retry.ts'
 import { annotate } from './annotate.ts'
 import type { PostgresConnection, PostgresDriver } from './connection.ts'
 import { exhausted, freeExhausted } from './exhausted.ts'
@@ -60,7 +60,7 @@ export class PostgresStore implements Store {
   readonly #notes: Requests
   readonly #releases: Requests
   readonly #notifications: Notifications | undefined
-  readonly #places = new Places(this.#clock, {
+  readonly #places = new KeptPositions(this.#clock, {
     most: MOST_KEPT,
     keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids),
   })

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { invalid, show } from '../../contract/check.ts'
-import { withoutBrackets } from '../shared/options.ts'
-import { readPemFile } from '../shared/pem.ts'
+import { withoutBrackets } from '../url/options.ts'
+import { readPemFile } from '../url/pem.ts'
 
 /** What pg and postgres.js pass to `tls.connect`. `false`: no TLS. */
 export type Tls = false | Readonly<Record<string, unknown>>

@@ -4,7 +4,7 @@ import { List } from '../../contract/list.ts'
 import { storeError } from '../../contract/request.ts'
 import type { NodeRecord } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
-import { FlightTimer } from '../shared/timeouts.ts'
+import { FlightTimer } from '../wire/timeouts.ts'
 import type { Answer, Member } from './member.ts'
 
 /** Extra milliseconds for the first request to a node, to connect. */

@@ -17,7 +17,7 @@ import type {
 } from '../../contract/store.ts'
 import { DRIFT, requestLimit } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
-import { closed } from '../shared/failure.ts'
+import { closed } from '../wire/failure.ts'
 import { annotate } from './annotation.ts'
 import { Attempt } from './attempt.ts'
 import { claimWith, inspect } from './inspection.ts'

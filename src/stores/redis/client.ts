@@ -1,6 +1,6 @@
 import { invalid } from '../../contract/check.ts'
-import { type Connection, type Driver, openConnection } from '../shared/connection.ts'
-import type { Endpoint } from '../shared/plain.ts'
+import { type Connection, type Driver, openConnection } from '../wire/connection.ts'
+import type { Endpoint } from '../wire/plain.ts'
 import { unlessPlain } from './plain.ts'
 
 /** What this store needs of ioredis >= 5, iovalkey, and their `Cluster`. */

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import { lookup } from '../shared/lookup.ts'
+import { lookup } from '../wire/lookup.ts'
 
 interface Options {
   readonly host?: string | undefined

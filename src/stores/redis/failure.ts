@@ -1,6 +1,6 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import { causeOf, noAnswerFrom, textOf, unfit } from '../shared/failure.ts'
-import { NoAnswer } from '../shared/timeouts.ts'
+import { causeOf, noAnswerFrom, textOf, unfit } from '../wire/failure.ts'
+import { NoAnswer } from '../wire/timeouts.ts'
 import type { RedisDriver, Wire } from './client.ts'
 
 /** The circumstances in which a request failed. */

@@ -1,7 +1,7 @@
 import dns from 'node:dns'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
-import { lookedUp, lookup } from '../shared/lookup.ts'
+import { lookedUp, lookup } from '../wire/lookup.ts'
 import { can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
 import { Connector } from './connector.ts'
 import { readPrivate } from './private-options.ts'

@@ -1,5 +1,5 @@
 import { TURN } from '../../contract/time.ts'
-import { positionLifetime } from '../shared/rules/name.ts'
+import { positionLifetime } from '../rules/name.ts'
 
 const LONGEST_LIFETIME = positionLifetime(Number.POSITIVE_INFINITY)
 

@@ -1,5 +1,5 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { lookup } from '../shared/lookup.ts'
+import { lookup } from '../wire/lookup.ts'
 import { asItIs, can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
 import { readPrivate, sentinelOptionsOf } from './private-options.ts'
 import { Turns } from './turns.ts'

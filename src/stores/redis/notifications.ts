@@ -1,5 +1,5 @@
 import type { Clock } from '../../contract/time.ts'
-import { Notifications } from '../shared/notifications.ts'
+import { Notifications } from '../wire/notifications.ts'
 import { openWire, type RedisDriver, type Wire } from './client.ts'
 import { failure } from './failure.ts'
 

@@ -1,4 +1,4 @@
-import { type Endpoint, isPlain } from '../shared/plain.ts'
+import { type Endpoint, isPlain } from '../wire/plain.ts'
 
 /** Milliseconds after which a TLS connection counts as hanging. Shorter than the limit of a request with a ttl of 1 s. */
 const PATIENCE = 250

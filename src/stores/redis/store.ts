@@ -11,12 +11,12 @@ import type {
   Store,
 } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit, roundTripOf, systemClock } from '../../contract/time.ts'
-import { reportStale } from '../shared/batched-requests.ts'
-import type { Kept } from '../shared/local-queue.ts'
-import type { Notifications } from '../shared/notifications.ts'
-import { Places } from '../shared/places.ts'
-import { retryAfter } from '../shared/retry.ts'
-import { NEVER } from '../shared/timeouts.ts'
+import { reportStale } from '../wire/batched-requests.ts'
+import { KeptPositions } from '../wire/kept-positions.ts'
+import type { Kept } from '../wire/local-queue.ts'
+import type { Notifications } from '../wire/notifications.ts'
+import { retryAfter } from '../wire/retry.ts'
+import { NEVER } from '../wire/timeouts.ts'
 import type { RedisDriver } from './client.ts'
 import type { Preamble } from './connection.ts'
 import { guaranteesOf } from './guarantees.ts'
@@ -51,7 +51,7 @@ export class RedisStore implements Store {
   /** The holder in the last busy answer, and what it was made of. The waiters of one call share it. */
   #holder: LeaseRecord | undefined
   #seen = ''
-  readonly #places = new Places(this.#clock, {
+  readonly #places = new KeptPositions(this.#clock, {
     most: MOST_KEPT,
     keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids),
   })

@@ -3,7 +3,7 @@ import type { Store } from '../../contract/store.ts'
 import type { RedisClient } from '../redis/client.ts'
 import { Keys } from '../redis/keys.ts'
 import { clientOf, decode, forgetAt, type Target } from '../redis/open.ts'
-import { optionsOf, withoutBrackets } from '../shared/options.ts'
+import { optionsOf, withoutBrackets } from '../url/options.ts'
 import { type RedlockOptions, redlock } from './index.ts'
 
 const SHAPE =

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { invalid } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
 import { type Clock, systemClock } from '../../contract/time.ts'
-import { type MinTtl, withMinTtl } from '../shared/min-ttl.ts'
+import { type MinTtl, withMinTtl } from '../url/min-ttl.ts'
 import type { SharedFolder } from './path.ts'
 import { SqliteStore } from './store.ts'
 

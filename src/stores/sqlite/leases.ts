@@ -1,10 +1,10 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { BreakParameters, Busy, Claim, ClaimKey, Grant, LeaseRecord } from '../../contract/store.ts'
 import { gracePeriod } from '../../contract/time.ts'
-import { isFresh } from '../shared/rules/difference.ts'
-import { Name } from '../shared/rules/name.ts'
-import { holderOf, recordsOf } from '../shared/rules/records.ts'
-import type { NameState } from '../shared/rules/state.ts'
+import { isFresh } from '../rules/difference.ts'
+import { Name } from '../rules/name.ts'
+import { holderOf, recordsOf } from '../rules/records.ts'
+import type { NameState } from '../rules/state.ts'
 import type { Rows } from './rows.ts'
 
 /** A name as it was read, and as it is after what was decided. */

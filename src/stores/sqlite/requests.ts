@@ -1,7 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import type { Clock } from '../../contract/time.ts'
-import { closed } from '../shared/failure.ts'
+import { closed } from '../wire/failure.ts'
 import { Connection } from './connection.ts'
 import { failure, isBusy, isFull } from './failure.ts'
 import { Leases } from './leases.ts'

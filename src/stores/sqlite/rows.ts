@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { difference } from '../shared/rules/difference.ts'
-import { type Holder, type NameState, UNUSED, type Waiter } from '../shared/rules/state.ts'
+import { difference } from '../rules/difference.ts'
+import { type Holder, type NameState, UNUSED, type Waiter } from '../rules/state.ts'
 
 /** Rows checked for each new name, in rotation: those of dead processes are deleted as fast as new ones arrive. */
 const SWEPT = 2

@@ -1,6 +1,6 @@
 import type { Busy, Claim, Grant } from '../../contract/store.ts'
 import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
-import { positionLifetime } from '../shared/rules/name.ts'
+import { positionLifetime } from '../rules/name.ts'
 import { type Decision, decide } from './decision.ts'
 import type { GracePeriods } from './grace-periods.ts'
 import type { Group } from './group.ts'

@@ -1,4 +1,4 @@
-import { Batch, isWanted } from '../shared/batch.ts'
+import { Batch, isWanted } from '../wire/batch.ts'
 import type { Connection } from './connection.ts'
 import { Refused } from './failure.ts'
 import { checkStep, code, type Done, multi, type Request } from './protocol.ts'

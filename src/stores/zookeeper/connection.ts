@@ -1,9 +1,9 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import { textOf } from '../shared/failure.ts'
-import { lookup } from '../shared/lookup.ts'
-import { afterReads, FlightTimer, NoAnswer } from '../shared/timeouts.ts'
+import { textOf } from '../wire/failure.ts'
+import { lookup } from '../wire/lookup.ts'
+import { afterReads, FlightTimer, NoAnswer } from '../wire/timeouts.ts'
 import { Disconnected, Expired, Refused } from './failure.ts'
 import { Frames, Malformed, Reader, Writer } from './jute.ts'
 import {

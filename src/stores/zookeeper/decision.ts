@@ -1,7 +1,7 @@
 import type { Claim } from '../../contract/store.ts'
 import { gracePeriod, TURN } from '../../contract/time.ts'
-import { type Held, Name, type Refusal } from '../shared/rules/name.ts'
-import { UNUSED } from '../shared/rules/state.ts'
+import { type Held, Name, type Refusal } from '../rules/name.ts'
+import { UNUSED } from '../rules/state.ts'
 import { compare, type Node, type Queue } from './nodes.ts'
 
 /** What the rules say to a claim. */

@@ -1,5 +1,5 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import { noAnswerFrom } from '../shared/failure.ts'
+import { noAnswerFrom } from '../wire/failure.ts'
 import { code } from './protocol.ts'
 
 /** A server answered with this error code. */

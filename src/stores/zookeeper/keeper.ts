@@ -1,5 +1,5 @@
 import type { Claim } from '../../contract/store.ts'
-import { positionLifetime } from '../shared/rules/name.ts'
+import { positionLifetime } from '../rules/name.ts'
 import type { Group } from './group.ts'
 import type { Groups } from './groups.ts'
 import type { Settings } from './place.ts'

@@ -1,8 +1,8 @@
 import { invalid } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
-import { minTtlIn } from '../shared/min-ttl.ts'
-import { checkHosts, decodePart, optionsOf } from '../shared/options.ts'
-import { pemFiles, readPem } from '../shared/pem.ts'
+import { minTtlIn } from '../url/min-ttl.ts'
+import { checkHosts, decodePart, optionsOf } from '../url/options.ts'
+import { pemFiles, readPem } from '../url/pem.ts'
 import { type ZooKeeperOptions, zookeeper } from './index.ts'
 
 const SHAPE =

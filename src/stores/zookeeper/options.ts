@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'node:tls'
 import { checkDuration, checkKeys, invalid, show } from '../../contract/check.ts'
-import type { MinTtl } from '../shared/min-ttl.ts'
+import type { MinTtl } from '../url/min-ttl.ts'
 import type { Server } from './connection.ts'
 import type { Ensemble } from './session.ts'
 

@@ -1,4 +1,4 @@
-import { unfit } from '../shared/failure.ts'
+import { unfit } from '../wire/failure.ts'
 import type { Connection } from './connection.ts'
 import { Refused } from './failure.ts'
 import type { Group } from './group.ts'

@@ -1,5 +1,5 @@
 import { invalid, show } from '../../contract/check.ts'
-import { checkPrefix } from '../shared/options.ts'
+import { checkPrefix } from '../url/options.ts'
 
 /** The paths of a store's nodes. */
 export class Paths {

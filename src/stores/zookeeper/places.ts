@@ -1,6 +1,6 @@
 import type { Claim } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
-import { positionLifetime } from '../shared/rules/name.ts'
+import { positionLifetime } from '../rules/name.ts'
 import type { Place } from './place.ts'
 import type { Watches } from './watches.ts'
 

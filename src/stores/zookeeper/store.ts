@@ -11,8 +11,8 @@ import type {
   Wake,
 } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { closed } from '../shared/failure.ts'
-import { Waiters } from '../shared/waiters.ts'
+import { closed } from '../wire/failure.ts'
+import { Waiters } from '../wire/waiters.ts'
 import { Acquisition } from './acquisition.ts'
 import { annotate } from './annotate.ts'
 import { breakLease } from './break.ts'

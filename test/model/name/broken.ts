@@ -3,7 +3,7 @@ import { stripTypeScriptTypes } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { NameClass } from './model.ts'
 
-const file = new URL('../../../src/stores/shared/rules/name.ts', import.meta.url)
+const file = new URL('../../../src/stores/rules/name.ts', import.meta.url)
 const source = readFileSync(fileURLToPath(file), 'utf8')
 
 /** The module of the rules of a name, with a mistake: `to` replaces `from`, which stands there once. */

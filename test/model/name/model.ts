@@ -1,5 +1,5 @@
-import type { Asker, Name } from '../../../src/stores/shared/rules/name.ts'
-import type { NameState } from '../../../src/stores/shared/rules/state.ts'
+import type { Asker, Name } from '../../../src/stores/rules/name.ts'
+import type { NameState } from '../../../src/stores/rules/state.ts'
 
 /** What a client asks for, once. */
 export interface Demand {

@@ -3,8 +3,8 @@
  * shorten their leases, and ask early. A failing walk is repeated by its seed. Each planted mistake is caught.
  */
 import { describe, expect, test } from 'vitest'
-import { Name } from '../../../src/stores/shared/rules/name.ts'
-import { UNUSED } from '../../../src/stores/shared/rules/state.ts'
+import { Name } from '../../../src/stores/rules/name.ts'
+import { UNUSED } from '../../../src/stores/rules/state.ts'
 import { isFull } from '../../tier.ts'
 import { brokenRules } from './broken.ts'
 import { type Demand, Model, type NameClass, type Plan } from './model.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import type { Asker } from '../../../src/stores/shared/rules/name.ts'
-import type { NameState } from '../../../src/stores/shared/rules/state.ts'
+import type { Asker } from '../../../src/stores/rules/name.ts'
+import type { NameState } from '../../../src/stores/rules/state.ts'
 import type { NameClass } from './model.ts'
 
 const TTL = 10_000

@@ -1,4 +1,4 @@
-/** A mistake in src/stores/shared/rules/name.ts: what stands there once, and what replaces it. */
+/** A mistake in src/stores/rules/name.ts: what stands there once, and what replaces it. */
 interface Variant {
   readonly what: string
   readonly from: string

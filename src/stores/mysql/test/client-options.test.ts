@@ -6,7 +6,7 @@ import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariad
 import type { Store } from '../../../contract/store.ts'
 import { openMarks } from '../../../marks.ts'
 import { openStore } from '../../../store.ts'
-import { certificateFor } from '../../shared/test/certificate-for.ts'
+import { certificateFor } from '../../url/test/certificate-for.ts'
 import { type MysqlClient, mysql } from '../index.ts'
 import { acquire, claimOf, failureOf, hold, look, signal } from './support.ts'
 

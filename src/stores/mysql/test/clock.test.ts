@@ -3,7 +3,7 @@ import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
 import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariadb.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
-import { clockSteps, HOUR } from '../../shared/test/clock-steps.ts'
+import { clockSteps, HOUR } from '../../wire/test/clock-steps.ts'
 import { claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
 
 let clock: ShiftedClock

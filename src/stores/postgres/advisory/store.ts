@@ -13,8 +13,8 @@ import type {
   Store,
 } from '../../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../../contract/time.ts'
-import { closed, unfit } from '../../shared/failure.ts'
-import { NEVER } from '../../shared/timeouts.ts'
+import { closed, unfit } from '../../wire/failure.ts'
+import { NEVER } from '../../wire/timeouts.ts'
 import type { PostgresDriver } from '../connection.ts'
 import { exhausted } from '../exhausted.ts'
 import { guaranteesOf } from './guarantees.ts'

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
 import type { Store } from '../../../contract/store.ts'
-import { clockSteps, HOUR, wakesAfterStep } from '../../shared/test/clock-steps.ts'
+import { clockSteps, HOUR, wakesAfterStep } from '../../wire/test/clock-steps.ts'
 import { advisory } from '../index.ts'
 import { acquire, claimOf, failureOf, hold, signal, storeAt } from './support.ts'
 

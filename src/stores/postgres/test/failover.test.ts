@@ -5,7 +5,7 @@ import { startProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { Stack } from '../../../../test/harnesses/stack.ts'
 import { createLocks, type Locks } from '../../../index.ts'
-import { followsTheAddress } from '../../shared/test/moved-address.ts'
+import { followsTheAddress } from '../../wire/test/moved-address.ts'
 import { migrate, postgres } from '../index.ts'
 import { failureOf } from './support.ts'
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
 import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
-import { keptPositions } from '../../shared/test/kept-positions.ts'
+import { keptPositions } from '../../wire/test/kept-positions.ts'
 import { storeAt } from './support.ts'
 
 let server: PostgresServer

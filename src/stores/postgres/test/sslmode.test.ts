@@ -12,8 +12,8 @@ import { claimOf, hold } from './support.ts'
 
 const hidden = vi.hoisted(() => new Set<string>())
 // Both clients are installed here; a URL uses the first that it finds.
-vi.mock('../../shared/load.ts', async original => {
-  const { load } = await original<typeof import('../../shared/load.ts')>()
+vi.mock('../../url/load.ts', async original => {
+  const { load } = await original<typeof import('../../url/load.ts')>()
   return { load: (name: string) => (hidden.has(name) ? undefined : load(name)) }
 })
 

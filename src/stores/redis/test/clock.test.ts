@@ -5,7 +5,7 @@ import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
 import { createLocks } from '../../../index.ts'
-import { wakesAfterStep } from '../../shared/test/clock-steps.ts'
+import { wakesAfterStep } from '../../wire/test/clock-steps.ts'
 import { acquire, claimOf, hold, look, signal, storeOf } from './support.ts'
 
 const HOUR = 3_600_000

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { startProxy } from '../../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
-import { followsTheAddress } from '../../shared/test/moved-address.ts'
+import { followsTheAddress } from '../../wire/test/moved-address.ts'
 import { host, storeOf } from './support.ts'
 
 /** What happens to the old master. */

@@ -5,7 +5,7 @@ import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { monitor } from '../../../../test/monitor.ts'
 import { acquire, claimOf, hold, signal } from '../../../../test/support.ts'
-import { keptPositions } from '../../shared/test/kept-positions.ts'
+import { keptPositions } from '../../wire/test/kept-positions.ts'
 import { storeOf } from './support.ts'
 
 const KEY = 'holdfast:{:a}'

@@ -1,0 +1,19 @@
+/** How long calls take while the store does not answer. docs/operations/time-limits.md has the limits. */
+import { expect, test } from 'vitest'
+import { follow, lost, type Stage, stage } from '../../test/scripted-store.ts'
+import type { AcquireOptions } from '../core/options.ts'
+
+const calls: [string, (stage: Stage, options: AcquireOptions) => Promise<unknown>][] = [
+  ['a permit', ({ locks }, options) => locks.semaphore('x', { limit: 4 }).acquire(options)],
+  ['several permits', ({ locks }, options) => locks.semaphore('x', { limit: 4 }).acquire({ ...options, permits: 2 })],
+  ['a writer', ({ locks }, options) => locks.readWrite('x').writer.acquire(options)],
+]
+
+test.each(calls)('wait limits a call for %s while the store does not answer', async (_, acquire) => {
+  const set = stage()
+  set.store.ruleAll(lost)
+  const call = follow(acquire(set, { wait: 1_000 }))
+  await set.clock.advance(1_100)
+  expect(call).toMatchObject({ settled: true, error: { code: 'BUSY', leaseName: 'x' } })
+  expect(String(call.error)).not.toContain('\u241f')
+})

@@ -12,28 +12,28 @@ import type { Asked, Place, Settings } from './place.ts'
 import { slotsOf } from './record.ts'
 import { MAX_ATTEMPTS, pauseAfter, tooManyChanges } from './retries.ts'
 
-/** More holders than this are watched together, which wakes a waiter more often. */
+/** With more holders than this, a waiter watches all of them together, which wakes it more often. */
 const MOST_WATCHES = 16
 
 const WITHDRAWN: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 /** One request of a claim, and its sessions. */
 interface Attempt extends Asked {
-  /** In which it holds. */
+  /** The group in whose session the claim holds. */
   readonly group: Group
-  /** In which it waits. */
+  /** The group in whose session the claim waits. */
   readonly waiting: Group
 }
 
-/** How claims acquire names, or join their queues. */
+/** Acquires names for claims, or puts the claims into the queues. */
 export class Acquisition {
   readonly #settings: Settings
   readonly #groups: Groups
   readonly #gracePeriods: GracePeriods
   readonly #ownership: Ownership
-  /** By id, the last acquire of each claim. */
+  /** The last acquire of each claim, by its id. */
   readonly #running = new Map<string, Promise<void>>()
-  /** By name, the last claim that tries. */
+  /** The last claim that tries to hold, by name. */
   readonly #turns = new Map<string, Promise<void>>()
 
   constructor(settings: Settings, groups: Groups, gracePeriods: GracePeriods) {
@@ -43,7 +43,7 @@ export class Acquisition {
     this.#ownership = new Ownership(settings)
   }
 
-  /** Copies of one claim run one after the other, because they share its place. */
+  /** Requests of one claim run one after the other, because they share its `Place`. */
   acquire(asked: Asked): Promise<Grant | Busy> {
     const { id } = asked.claim
     const before = this.#running.get(id)
@@ -75,7 +75,7 @@ export class Acquisition {
     const attempt = { ...asked, ...this.#sessionsFor(claim) }
     const { group, waiting } = attempt
     this.#groups.keep(claim)
-    // A waiter that was woken reads at once. To attach its session again would take longer than its grace period.
+    // A waiter that was woken reads at once. Attaching its session again would take longer than its grace period.
     await group.connection(waiting.places.get(id)?.node?.kind === 'w' ? 0 : ttl, ttl)
     signal.throwIfAborted()
     const known = group.places.get(id)
@@ -136,7 +136,7 @@ export class Acquisition {
         created = await waiting.take(await waiting.connection(0), asked, { from: mine })
         if (created) this.#groups.keepOnlyIn(waiting, id)
       } else {
-        if (group !== waiting) await group.connection(ttl, ttl) // so that its lease will last a whole ttl
+        if (group !== waiting) await group.connection(ttl, ttl) // so that its lease lasts a whole ttl
         const busy = await this.#wait(attempt, queue, mine, decision)
         if (busy) return busy
       }
@@ -145,7 +145,10 @@ export class Acquisition {
     throw tooManyChanges(name)
   }
 
-  /** If the name was free when last seen, the claim creates a node at once. Otherwise it reads first, which costs no write. */
+  /**
+   * If the name was free when it was last read, the claim creates a node at once. Otherwise it reads first, which costs no
+   * write.
+   */
   async #lookFirst(attempt: Attempt): Promise<Queue | undefined> {
     const { name, id, limit = 1, queue: mayWait } = attempt.claim
     const place = this.#groups.of(id)?.places.get(id)
@@ -154,7 +157,7 @@ export class Acquisition {
     return this.#gracePeriods.isBusy(name) && !queues ? this.#look(attempt) : undefined
   }
 
-  /** The queue, as the session reads it in which the claim has a node. `isNewest`: see `Queues.lookAtNewest`. */
+  /** Reads the queue in the session in which the claim has its node. `isNewest`: see `Queues.lookAtNewest`. */
   async #look(attempt: Attempt, isNewest = false): Promise<Queue> {
     const home = this.#homeOf(attempt)
     const connection = await home.connection(0)
@@ -162,18 +165,18 @@ export class Acquisition {
     return isNewest ? home.queues.lookAtNewest(connection, name) : home.queues.look(connection, name)
   }
 
-  /** Creates a node for the claim. `seen`: the queue if it was read. */
+  /** Creates a node for the claim. `seen`: the queue, if it was read. */
   async #put(attempt: Attempt, seen: Queue | undefined): Promise<{ place: Place; queue: Queue }> {
     const { claim, group, waiting } = attempt
     const { name, limit = 1, queue: mayWait } = claim
     const isFree = seen ? seen.nodes.length === 0 : !mayWait || !this.#isBehindOwn(attempt)
     const kind = limit === 1 && isFree ? 'c' : mayWait ? 'w' : 't'
-    this.#gracePeriods.hold(name) // other claims read first meanwhile
+    this.#gracePeriods.hold(name) // other claims now read first
     const home = kind === 'w' ? waiting : group
     return home.put(await home.connection(0), claim, kind)
   }
 
-  /** The place of a claim that holds now. `undefined`: the queue changed meanwhile. */
+  /** Resolves to the place of the claim if it now holds. `undefined`: the queue has changed meanwhile. */
   async #tryToHold(attempt: Attempt, queue: Queue, mine: Node): Promise<Place | Decision | undefined> {
     const { claim, group } = attempt
     if (mine.kind === 'h' || (mine.kind === 'c' && mine === queue.nodes[0])) {
@@ -193,7 +196,7 @@ export class Acquisition {
     return mine.kind === 't' ? this.#inTurn(attempt, queue, mine) : this.#grant(attempt, queue, mine)
   }
 
-  /** Claims that try at the same time would change the name under each other. So those of this process do so in turn. */
+  /** Claims that try at the same time conflict with each other. So those of this process try one after the other. */
   async #inTurn(attempt: Attempt, queue: Queue, mine: Node): Promise<Place | Decision | undefined> {
     const { name } = attempt.claim
     const before = this.#turns.get(name)
@@ -212,7 +215,7 @@ export class Acquisition {
     return granting
   }
 
-  /** Grants the claim what the rules say. */
+  /** Grants the claim what the rules decide. */
   async #grant(attempt: Attempt, queue: Queue, mine: Node): Promise<Place | Decision | undefined> {
     const { claim, group } = attempt
     const decision = this.#decide(claim, queue, mine)
@@ -240,7 +243,7 @@ export class Acquisition {
     }
   }
 
-  /** The grant. The server may keep the lease longer, which nobody relies on. */
+  /** Returns the grant. The server may keep the lease longer, but nothing relies on that. */
   hold(group: Group, place: Place, { claim, at }: Asked): Grant {
     const ttl = Math.min(Math.floor(group.session.safeUntil - at), claim.ttl)
     place.until = at + ttl
@@ -251,17 +254,18 @@ export class Acquisition {
     return { held: true, token: place.token ?? place.czxid, ttl, slots: place.node && slotsOf(place.node) }
   }
 
-  /** Sets the watches that wake a waiter. `undefined` if a node that it waits for is gone already. */
+  /** Sets the watches that wake a waiter. Resolves to `undefined` if a node that it waits for is already gone. */
   async #wait(attempt: Attempt, queue: Queue, mine: Node, decision: Decision): Promise<Busy | undefined> {
     const { claim, waiting } = attempt
     const { name, id } = claim
     const { ahead, holders } = decision
     const [beyond, before] = [ahead.at(-2), ahead.at(-1)]
-    // Somebody alone waits until all holders are gone, so for any of them. Others may fit when one of several is gone.
+    // A claim of limit 1 must wait until all holders are gone, so it watches any of them. A claim of a larger limit may fit
+    // when one is gone.
     const { limit } = before ?? mine
     const blockers = beyond ? [beyond] : limit === 1 ? holders.slice(-1) : holders
-    // This waiter looks 100 ms after those are gone, in case the waiter before it hangs. It sets that watch
-    // while they are there, because that claim may hold too briefly for this waiter to ask meanwhile.
+    // This waiter also asks 100 ms after the holders are gone, in case the waiter before it hangs. It sets that watch while
+    // they still hold: the claim before it may hold too briefly for this waiter to ask.
     const delay = before ? TURN : 0
     const connection = await waiting.connection(0)
     const place = waiting.places.get(id)
@@ -275,7 +279,7 @@ export class Acquisition {
     const [busy, ...armed] = await Promise.all([this.#busy(attempt, queue, decision), ...arming])
     if (armed.slice(0, before ? 1 : undefined).includes(false)) return undefined
     const kept = place?.node?.name === mine.name
-    // The core does not ask for a kept waiter when its grace period is over.
+    // The core does not ask for a kept waiter at the end of its grace period.
     if (kept && busy.retryAfter < positionLifetime(claim.ttl) / 3) waiting.wake(id, busy.retryAfter)
     return { ...busy, listens: true, kept }
   }
@@ -287,7 +291,7 @@ export class Acquisition {
     const { retryAfter, ahead } = answer.held ? { retryAfter: 0, ahead: 0 } : answer
     return {
       held: false,
-      // Asking also keeps the session of a waiter alive. Nodes have no end.
+      // Asking also keeps the session of a waiter alive. A node has no end time.
       retryAfter: Math.min(retryAfter, claim.queue ? waiting.session.timeout / 3 : (holder?.remaining ?? ttl)),
       ahead,
       holder,
@@ -303,7 +307,7 @@ export class Acquisition {
     return this.#groups.of(id) ?? group
   }
 
-  /** The claim keeps its sessions, unless its ttl needs a longer one to hold. */
+  /** The claim keeps its sessions, unless its new ttl needs a longer session to hold. */
   #sessionsFor({ id, ttl }: Claim): { group: Group; waiting: Group } {
     const known = this.#groups.of(id)
     const wanted = this.#groups.for(ttl)

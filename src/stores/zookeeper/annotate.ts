@@ -7,7 +7,10 @@ import { code, setData } from './protocol.ts'
 import { dataOf } from './record.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
-/** Writes the note of the claim. False if it no longer holds. `group`: one whose session keeps no lease alive. */
+/**
+ * Writes the note of the claim. Resolves to false if the claim no longer holds. `group`: a group whose session keeps no
+ * lease alive.
+ */
 export async function annotate(group: Group, paths: Paths, claim: Claim, signal: AbortSignal): Promise<boolean> {
   const { name, note } = claim
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
@@ -16,7 +19,7 @@ export async function annotate(group: Group, paths: Paths, claim: Claim, signal:
     if (!held) return false
     signal.throwIfAborted()
     try {
-      // A stale copy must not undo a later note: it compares the version.
+      // A stale request must not undo a later note, so it compares the version.
       const change = setData(paths.node(name, held.node.name), dataOf({ ...held, note }), held.version)
       await group.send(connection, change)
       return true

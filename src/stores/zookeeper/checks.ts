@@ -17,10 +17,10 @@ export interface Checking {
   send(connection: Connection, request: Request<Done[]>): Promise<Done[]>
 }
 
-/** More in one transaction gain little. It must stay below the server's limit of 1 MB. */
+/** The largest number of checks in one transaction. More gain little, and must stay below the server's limit of 1 MB. */
 const MOST_CHECKS = 500
 
-/** Checks whether nodes still exist. Simultaneous checks share a transaction, which renews the session. */
+/** Checks whether nodes still exist. Simultaneous checks share a transaction, which also renews the session. */
 export class Checks {
   readonly #session: Checking
   readonly #batch: Batch<Check>

@@ -22,13 +22,13 @@ export interface Server {
   readonly port: number
 }
 
-/** How to reach the servers. */
+/** The options for connections to the servers. */
 export interface Way {
   readonly tls: ConnectionOptions | undefined
   readonly auth: { readonly user: string; readonly password: string } | undefined
 }
 
-/** Bytes: a node with 300,000 children. The server's own limit is 1 MB by default. */
+/** The longest frame in bytes: enough for a node with 300,000 children. The server's own limit is 1 MB by default. */
 const LONGEST_FRAME = 32 * 1_024 * 1_024
 
 interface Flight {
@@ -38,12 +38,12 @@ interface Flight {
   fail(error: Error): void
 }
 
-/** One connection to one server, for one session. The server carries out and answers requests in order. */
+/** One connection to one server, for one session. The server processes and answers requests in order. */
 export class Connection {
   /** The id of the session at the server. */
   id = 0n
   password: Uint8Array = new Uint8Array(16)
-  /** Milliseconds that the server granted. */
+  /** The length of the session in milliseconds, as the server granted it. */
   timeout = 0
   /** Milliseconds that the last request took. */
   roundTrip = 0
@@ -59,7 +59,7 @@ export class Connection {
   readonly #onIdle: (() => void)[] = []
   #onHandshake: ((from: Reader) => void) | undefined
   #xid = 0
-  /** When the server last sent something. */
+  /** The time when the server last sent something. */
   #heardAt = 0
   #error: Error | undefined
   readonly #timer = new FlightTimer(now => this.#check(now))
@@ -90,7 +90,8 @@ export class Connection {
   ): Promise<Connection> {
     const { tls, auth } = way
     const target = { host: server.host, port: server.port, lookup, signal }
-    // An address must not be a server name (RFC 6066), and Node warns of it. The certificate is still checked against it.
+    // An IP address must not be sent as a server name (RFC 6066), and Node warns about it. The certificate is still checked
+    // against it.
     const name = isIP(server.host) ? {} : { servername: server.host }
     const socket = tls ? connectTls({ ...name, ...tls, ...target }) : connectTcp(target)
     const connection = new Connection(socket, patience, handshake.lastZxid)
@@ -141,7 +142,7 @@ export class Connection {
     })
   }
 
-  /** Resolves once no request is in flight, and none has followed from the last answer; or after the patience. */
+  /** Resolves once no request is in flight and the last answer caused no new one, or after the patience. */
   async idle(): Promise<void> {
     const end = performance.now() + this.#patience
     do {
@@ -161,7 +162,7 @@ export class Connection {
     this.onEnd()
   }
 
-  /** The reason of a failure. A server that refuses a connection closes it without an answer. */
+  /** Explains why the connection ended. A server that refuses a connection closes it without an answer. */
   #whyEnded(error?: NodeJS.ErrnoException): string {
     const isClosed = error === undefined || error.code === 'EPIPE' || error.code === 'ECONNRESET'
     if (error?.code?.startsWith('ERR_SSL'))
@@ -173,7 +174,7 @@ export class Connection {
     return `the server closed the connection at once (${causes})`
   }
 
-  /** Requests of one turn of the event loop leave together. */
+  /** Sends the requests of one turn of the event loop together. */
   #write(write: (to: Writer) => void): void {
     if (!this.#corked) {
       this.#corked = true
@@ -209,8 +210,8 @@ export class Connection {
     const zxid = from.long()
     const error = from.int()
     if (xid === eventXid) {
-      from.int() // the type of the event
-      from.int() // the state of the session
+      from.int() // type of the event
+      from.int() // state of the session
       this.onEvent(from.string())
     } else if (xid !== authXid) {
       if (zxid > this.lastZxid) this.lastZxid = zxid
@@ -223,14 +224,17 @@ export class Connection {
     if (flight?.xid !== xid) throw new Malformed(`an answer has xid ${xid} instead of ${flight?.xid ?? 'none'}`)
     this.roundTrip = performance.now() - flight.sent
     this.#endIfOver(error)
-    // A failed transaction has results too.
+    // A failed transaction also has results.
     if (error === 0 || from.remaining > 0) flight.land(from)
     else flight.fail(new Refused(error))
     this.#flights.shift()
     if (this.#flights.length === 0) this.#tellIdle()
   }
 
-  /** The session is over, or no longer here. Requests in flight reject with that, also the one that is being answered. */
+  /**
+   * Ends the connection if the session has expired or moved to another server. All requests in flight reject with that,
+   * including the one that is being answered.
+   */
   #endIfOver(error: number): void {
     if (error === code.sessionExpired) this.end(new Expired('the server ended it'))
     if (error === code.sessionMoved) this.end(new Disconnected('the session moved to another server'))
@@ -240,14 +244,16 @@ export class Connection {
     for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  /** Ends the connection if an answer is overdue, else returns when the next one is. */
+  /** Ends the connection if an answer is overdue. Otherwise returns the time when the next answer becomes overdue. */
   #check(now: number): number {
     const due = this.#silentSince() + this.#patience
     if (due <= now) this.end(noAnswer(this.#patience))
     return this.#error ? Number.POSITIVE_INFINITY : due
   }
 
-  /** Many requests at once take long, but there are answers meanwhile. */
+  /**
+   * The time since when the server has not responded. Many requests at once take long, but their answers arrive meanwhile.
+   */
   #silentSince(): number {
     return Math.max(this.#flights[0]?.sent ?? Number.POSITIVE_INFINITY, this.#heardAt)
   }

@@ -4,25 +4,25 @@ import { type Held, Name, type Refusal } from '../rules/name.ts'
 import { UNUSED } from '../rules/state.ts'
 import { compare, type Node, type Queue } from './nodes.ts'
 
-/** What the rules say to a claim. */
+/** What the rules decide about a claim. */
 export interface Decision {
   readonly answer: Held | Refusal
-  /** The positions of the waiters that are passed after it. */
+  /** The positions of the waiters that count as passed afterwards. */
   readonly passed: readonly number[]
   /** The waiters that count before the claim, in order. */
   readonly ahead: readonly Node[]
-  /** The nodes that have the slots which it may not have. */
+  /** The nodes that hold the slots which the claim may not have. */
   readonly holders: readonly Node[]
-  /** Is one of them about to go, because its claim was withdrawn, or does not hold? */
+  /** Will one of the holders end soon, because its claim was withdrawn or does not hold? */
   readonly isUnsettled: boolean
 }
 
 /**
- * Decides over the nodes that were read, by the rules of all stores. Nodes have no end: the server deletes them with their
+ * Applies the rules of all stores to the nodes that were read. Nodes have no end time: the server deletes them with their
  * sessions. `mine` is the node of the claim, if it has one.
  *
- * A `c` before the claim counts as a holder, because it holds as soon as it is the first. A `c` behind the claim is never the
- * first while the claim has a node.
+ * A `c` before the claim counts as a holder, because it holds as soon as it is the first. A `c` behind the claim is never
+ * the first while the claim has a node.
  */
 export function decide(
   queue: Queue,
@@ -54,7 +54,7 @@ export function decide(
     passed: waiters.filter(node => passed.has(node.id)).map(({ place }) => place),
     ahead: waiters.filter(node => isBefore(node) && !queue.isPassed(node)),
     holders,
-    // A waiter is woken by a `c` that turns out not to hold. A claim that tries would be refused for nothing.
+    // A `c` that turns out not to hold wakes the waiter. A claim that tries now would be refused for nothing.
     isUnsettled: holders.some(node => {
       return queue.isWithdrawn(node.id) || (!mayWait && node.kind === 'c' && node !== queue.nodes[0])
     }),
@@ -65,7 +65,7 @@ function termsOf({ id, limit, units, slots }: Node): Pick<Node, 'id' | 'limit' |
   return { id, limit, units, slots }
 }
 
-/** Milliseconds that a waiter gets to ask when it is the first and fits. */
+/** The grace period: milliseconds in which a waiter must ask once it is the first and fits. */
 function graceOf({ roundTrip }: Node): number {
   return TURN + roundTrip
 }

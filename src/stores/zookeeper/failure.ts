@@ -26,7 +26,7 @@ interface Refusal {
   readonly retryable?: boolean
 }
 
-/** Until somebody changes the server. */
+/** This lasts until somebody changes the server. */
 const UNFIT = { code: 'STORE_UNAVAILABLE', retryable: false } as const
 
 const LATER: Pick<Refusal, 'code' | 'says'> = {
@@ -76,7 +76,7 @@ const refusals: Readonly<Record<number, Refusal>> = {
   [code.sessionMoved]: { name: 'SESSIONMOVED', ...LATER, says: 'the session moved to another server' },
 }
 
-/** The error for the caller. `sent`: the request had left. Errors of other classes pass unchanged. */
+/** The error for the caller. `sent`: the request was sent. Errors of other classes pass unchanged. */
 export function failure(error: unknown, sent: boolean): unknown {
   if (!(error instanceof Error) || LeaseError.is(error)) return error
   if (error instanceof Refused) {
@@ -88,7 +88,7 @@ export function failure(error: unknown, sent: boolean): unknown {
   return error instanceof Disconnected ? noAnswerFrom('ZooKeeper', error, sent) : error
 }
 
-/** Did the server answer with one of these errors, or with any if none is given? */
+/** Did the server answer with one of these errors, or with any error if none is given? */
 export function isRefused(error: unknown, ...codes: number[]): boolean {
   return error instanceof Refused && (codes.length === 0 || codes.includes(error.code))
 }

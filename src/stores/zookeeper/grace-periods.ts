@@ -4,13 +4,13 @@ import type { Queue } from './nodes.ts'
 const MOST_NAMES = 10_000
 
 interface Seen {
-  /** What is the same until slots are freed or granted, or another waiter becomes the first. */
+  /** This value stays the same until slots are freed or granted, or another waiter becomes the first. */
   readonly state: string
-  /** When this process first saw that, by the clock. */
+  /** The time when this process first saw that state. */
   readonly since: number
 }
 
-/** When grace periods began, as far as this process has seen it. That is never earlier than they did. */
+/** The times when grace periods began, as far as this process has seen it: never earlier than they really began. */
 export class GracePeriods {
   readonly #clock: Clock
   readonly #seen = new Map<string, Seen>()
@@ -19,12 +19,12 @@ export class GracePeriods {
     this.#clock = clock
   }
 
-  /** Did the name have claims when it was last read? */
+  /** Did the name have claims when this process last read it? */
   isBusy(name: string): boolean {
     return this.#seen.has(name)
   }
 
-  /** When the grace period of the first waiter began. */
+  /** Returns when the grace period of the first waiter began. */
   see(name: string, queue: Queue): number {
     const now = this.#clock.now()
     if (queue.nodes.length === 0) {
@@ -32,7 +32,7 @@ export class GracePeriods {
       return now
     }
     const first = queue.waiters.find(node => !queue.isPassed(node))
-    // Each grant to a waiter changes the mark. With a waiter ahead there is no other grant.
+    // Each grant to a waiter changes the mark. While a waiter is ahead, only waiters are granted.
     const state = `${queue.parent.mark} ${queue.holders.length} ${first?.name}`
     const seen = this.#seen.get(name)
     const since = seen?.state === state ? seen.since : now

@@ -29,19 +29,19 @@ import { type Listener, LONGEST_SESSION, Session, sessionNeeded } from './sessio
 import { Watches } from './watches.ts'
 import { Withdrawals } from './withdrawals.ts'
 
-/** Receives the events of claims, by their ids. */
+/** Receives the events of claims. */
 export interface GroupListener {
   /** A waiter should ask again after `delay` ms. */
   wake(id: string, delay: number): void
-  /** A lease is over. Called before another claim can acquire the name. */
+  /** A lease has ended. This is called before another claim can acquire the name. */
   lose(id: string): void
-  /** A name is held. */
+  /** The name has a holder. */
   hold(name: string): void
 }
 
 /**
- * The claims whose leases share one session. Requests of any claim keep the session alive, so the nodes of abandoned
- * claims are deleted before anything else is sent. If a node is unknown, one sweep finds it and the next deletes it.
+ * The claims whose leases share one session. A request of any claim keeps the session alive. So the nodes of abandoned
+ * claims are deleted before anything else is sent. If a node is unknown, one sweep finds it and the next one deletes it.
  */
 export class Group implements Listener {
   readonly session: Session
@@ -73,7 +73,7 @@ export class Group implements Listener {
     this.session = new Session(settings.ensemble, timeout, settings.clock, this)
   }
 
-  /** A connection for claims of this ttl. See `Session.connection`. */
+  /** Resolves to a connection for claims of this ttl. See `Session.connection`. */
   async connection(least: number, ttl = 0): Promise<Connection> {
     const connection = await this.session.connection(least)
     const { timeout } = this.session
@@ -95,7 +95,7 @@ export class Group implements Listener {
     const { name, id } = claim
     const { paths, acl } = this.#settings
     const place = this.places.of(claim)
-    // Nothing that was true of an earlier node is true of this one.
+    // What was true of an earlier node does not apply to this one.
     this.#watches.forget(id)
     Object.assign(place, NOTHING)
     const creation = create(
@@ -113,25 +113,27 @@ export class Group implements Listener {
       .catch(forgetIfRefused)
     if (created.status === 'rejected') return forgetIfRefused(created.reason)
     const { path, stat } = created.value
-    // A transaction that was in flight may have set the rest meanwhile.
+    // A transaction that was in flight may have set the other fields meanwhile.
     Object.assign(place, { ...NOTHING, node: parseNode(path.slice(path.lastIndexOf('/') + 1)), czxid: stat.czxid })
     if (seen.status === 'rejected') throw seen.reason // the withdrawal deletes the node
     return { place, queue: seen.value }
   }
 
   /**
-   * Replaces the node of the claim, in one transaction. `undefined` if the node is gone, or what was read has changed.
-   * - `granted`: it holds these slots. The transaction is its token, and fails if the data of the name was written after it
-   *   was read. So slots are granted one after the other.
-   * - `held`: it moves to this session, and keeps its token, its slots and its note. That fails if the note has changed.
-   * - Neither: it waits.
+   * Replaces the node of the claim, in one transaction. Resolves to `undefined` if the node is gone, or if what was read
+   * has changed.
+   * - `granted`: the claim holds these slots. The transaction id is its token. It fails if the data of the name was written
+   * after it was read, so slots are granted one after the other.
+   * - `held`: the lease moves to this session and keeps its token, its slots and its note. It fails if the note has
+   * changed.
+   * - Neither: the claim waits.
    */
   async take(
     connection: Connection,
     { claim, signal }: Asked,
     { from, held, granted }: { readonly from: Node; readonly held?: Held | undefined; readonly granted?: Granted },
   ): Promise<Place | undefined> {
-    signal.throwIfAborted() // its withdrawal may have read the queue already, and would miss the new node
+    signal.throwIfAborted() // a withdrawal that has already read the queue would miss the new node
     const { name } = claim
     const { paths, acl } = this.#settings
     const slots = granted?.slots ?? held?.node.slots
@@ -168,7 +170,7 @@ export class Group implements Listener {
     }
   }
 
-  /** Writes who was passed. False if the data of the name was written after it was read. */
+  /** Records which waiters were passed. Resolves to false if the data of the name was written after it was read. */
   async pass(connection: Connection, name: string, { passed, version }: Omit<Granted, 'slots'>): Promise<boolean> {
     try {
       await this.send(connection, setData(this.#settings.paths.name(name), nameDataOf(passed), version))
@@ -179,17 +181,17 @@ export class Group implements Listener {
     }
   }
 
-  /** Has the claim a position, and was it not woken since it asked? */
+  /** Does the claim have a position, and was it not woken since it last asked? */
   isWaiting(id: string): boolean {
     return this.places.get(id)?.node?.kind === 'w' && !this.#watches.isTold(id)
   }
 
-  /** A waiter asks, and needs another wake from now on. */
+  /** The waiter asks now. From now on it needs another wake. */
   listen(id: string): void {
     this.#watches.listen(id)
   }
 
-  /** A waiter should ask after `delay` ms. */
+  /** Tells a waiter to ask after `delay` ms. */
   wake(id: string, delay: number): void {
     this.#watches.wake(id, delay)
   }
@@ -199,7 +201,7 @@ export class Group implements Listener {
     return this.#checks.add(this.#settings.paths.node(place.name, place.node?.name ?? ''), least, signal)
   }
 
-  /** Deletes nodes of one name. True if any existed. */
+  /** Deletes nodes of one name. Resolves to true if any of them existed. */
   async delete(connection: Connection, name: string, nodes: readonly Node[]): Promise<boolean> {
     const { paths } = this.#settings
     const answers = await Promise.all(
@@ -221,12 +223,14 @@ export class Group implements Listener {
     return this.#withdrawals.withdraw(connection, key)
   }
 
-  /** From now on `id` is woken when this node is deleted. `false`: it is gone already. */
+  /** From now on, `id` is woken when this node is deleted. Resolves to `false` if the node is already gone. */
   arm(connection: Connection, name: string, node: string, id: string, delay: number): Promise<boolean> {
     return this.#arm(connection, this.#settings.paths.node(name, node), id, delay, () => true)
   }
 
-  /** As `arm`, for any change of the nodes of a name. `false`: they have changed since `queue` was read. */
+  /**
+   * Like `arm`, but for any change of the nodes of a name. Resolves to `false` if they have changed since `queue` was read.
+   */
   armAll(connection: Connection, name: string, queue: Queue, id: string, delay: number): Promise<boolean> {
     const path = this.#settings.paths.name(name)
     return this.#arm(connection, path, id, delay, ({ pzxid }) => pzxid === queue.parent.changed)
@@ -239,7 +243,7 @@ export class Group implements Listener {
     delay: number,
     isCurrent: (stat: Stat) => boolean,
   ): Promise<boolean> {
-    // A watch that was set before is told of what follows, and ends when it is told.
+    // A watch that was set before reports the next change, and then ends.
     const isWatched = this.#watches.at(path).length > 0
     this.#watches.add(path, id, delay)
     if (isWatched) return true
@@ -265,7 +269,10 @@ export class Group implements Listener {
     this.#parents.clear()
   }
 
-  /** Finds the nodes of requests whose answers were lost. Deletes those that were withdrawn meanwhile, and second nodes of a claim. */
+  /**
+   * Finds the nodes of requests whose answers were lost. Deletes nodes that were withdrawn meanwhile, and second nodes of a
+   * claim.
+   */
   async recover(connection: Connection): Promise<void> {
     const lost = this.places.all().filter(place => !place.node || isWithdrawn(place))
     if (lost.length === 0) return
@@ -274,19 +281,20 @@ export class Group implements Listener {
     await Promise.all(lost.map(find))
   }
 
-  /** The session is over, and with it all its leases. */
+  /** The session has ended, and all its leases with it. */
   end(): void {
     for (const { id, token } of this.places.all()) if (token !== undefined) this.#lose(id)
   }
 
-  /** Ends the session if none of its claims holds, or may hold. */
+  /** Ends the session unless one of its claims holds or may hold. */
   async close(): Promise<void> {
     await this.session.close(!this.places.isHolding() && this.#arriving === 0)
   }
 
   /**
-   * The waiters of this session behind a node watch the one that replaces it, and need not ask. Only those that are watched:
-   * a request for others would keep the session, and with it the positions of waiters that have stopped asking.
+   * The waiters of this session that watch a node watch its successor from now on, and need not ask. This applies only to
+   * waiters that are being watched: a request for others would keep the session, and so the positions of waiters that have
+   * stopped asking.
    */
   #follow(connection: Connection, path: string, successor: string): void {
     for (const [id, delay] of this.#watches.at(path)) {
@@ -296,7 +304,7 @@ export class Group implements Listener {
       if (delay === 0) place.behind = parseNode(successor)
       this.arm(connection, place.name, successor, id, delay).then(
         isHeld => isHeld && this.#hold(place.name),
-        () => {}, // it is woken
+        () => {}, // the waiter is woken
       )
     }
   }
@@ -309,13 +317,13 @@ export class Group implements Listener {
     return this.#settings.clock.now()
   }
 
-  /** Deletes the nodes of abandoned claims, at most every sixteenth of the session. */
+  /** Deletes the nodes of abandoned claims, at most once in every sixteenth of the session's length. */
   #sweep(connection: Connection): void {
     const now = this.#now()
     if (now < this.#sweepAt) return
     this.#sweepAt = now + this.session.timeout / 16
     for (const place of this.places.lapsed()) {
-      // A forward step of the wall clock counts as sleep, and no timer of the holder notices it.
+      // A forward step of the wall clock counts as sleep, but starts no timer of the holder.
       if (place.token !== undefined) this.#lose(place.id)
       const cleared = place.node ? this.#clear(connection, place, place.node) : this.#lost.locate(connection, place)
       cleared.catch(() => {}) // the next sweep tries again
@@ -323,17 +331,20 @@ export class Group implements Listener {
     this.#withdrawals.sweep(connection)
   }
 
-  /** Deletes the node of an abandoned claim. There may be another, which the next sweep looks for. */
+  /** Deletes the node of an abandoned claim. There may be another one, which the next sweep looks for. */
   async #clear(connection: Connection, place: Place, node: Node): Promise<void> {
     await this.delete(connection, place.name, [node])
-    if (place.node !== node) return // the claim asked again
+    if (place.node !== node) return // the claim has asked again
     this.#watches.forget(place.id)
     Object.assign(place, NOTHING)
-    if (place.watch?.aborted === false) this.#watches.wake(place.id, 0) // a step of the wall clock woke no timer of it
+    if (place.watch?.aborted === false) this.#watches.wake(place.id, 0) // a step of the wall clock woke none of its timers
   }
 }
 
-/** The round trip of a waiter in ms. After a notification it reads the queue, and then takes the name: two requests. */
+/**
+ * The round trip of a waiter in ms. After a notification it reads the queue and then acquires the name, which takes two
+ * requests.
+ */
 function roundTripOn(connection: Connection, { roundTrip = 2 * connection.roundTrip }: Claim): number {
   return roundTripOf(roundTrip)
 }

@@ -4,10 +4,10 @@ import { Group, type GroupListener } from './group.ts'
 import type { Place, Settings } from './place.ts'
 import { sessionFor } from './session.ts'
 
-/** Milliseconds of the session for requests without a claim. Its tombstones are needed for 5 s. */
+/** Milliseconds of the session for requests without a claim. Its tombstones must last 5 s. */
 const UNCLAIMED = 3 * LONGEST_REQUEST
 
-/** The ttl in milliseconds whose session is as long as the position of a waiter lasts at most. */
+/** The ttl in milliseconds whose session lasts as long as the longest lifetime of a position. */
 const LONGEST_WAITER = 3_000
 
 /** The claims of a store, grouped by the length of their sessions. */
@@ -37,8 +37,8 @@ export class Groups {
   }
 
   /**
-   * The group in which a claim of this ttl waits. Its session is short also if the ttl is long, because a dead waiter that does
-   * not fit keeps its position for as long.
+   * The group in which a claim of this ttl waits. Its session is short even if the ttl is long: a dead waiter that does not
+   * fit keeps its position until the session ends.
    */
   toWait(ttl: number): Group {
     return this.for(Math.min(ttl, LONGEST_WAITER))
@@ -51,7 +51,7 @@ export class Groups {
     return group
   }
 
-  /** The group in which a claim has a node, or may have one. */
+  /** The group in which a claim has a node or may have one. */
   of(id: string): Group | undefined {
     const known = this.#knowing(id)
     return known.find(group => group.places.get(id)?.node) ?? known[0]
@@ -62,22 +62,22 @@ export class Groups {
     for (const group of this.#groups.values()) group.places.keep(claim)
   }
 
-  /** The claim is withdrawn. Its nodes are deleted, if nobody has done so by the next sweep. */
+  /** The claim is withdrawn. The next sweep deletes its nodes if nothing else has deleted them. */
   abandon(id: string): void {
     for (const { places } of this.#knowing(id)) places.abandon(places.get(id) as Place)
   }
 
-  /** The claim has no node any more. */
+  /** The claim no longer has a node. */
   forget(id: string): void {
     for (const { places } of this.#knowing(id)) places.forget(places.get(id))
   }
 
-  /** Forgets the positions of a claim in all other groups. */
+  /** Forgets the positions that a claim has in all other groups. */
   keepOnlyIn(group: Group, id: string): void {
     for (const other of this.#knowing(id)) if (other !== group) other.places.forget(other.places.get(id))
   }
 
-  /** Forgets groups whose sessions are over. */
+  /** Forgets groups whose sessions have ended. */
   drop(): void {
     if (this.#unclaimed?.session.isOver) this.#unclaimed = undefined
     for (const [timeout, group] of this.#groups) {

@@ -1,7 +1,7 @@
 import type { Guarantees } from '../../contract/store.ts'
 import { SESSION_FACTOR } from './session.ts'
 
-/** Milliseconds: the default `tickTime`. ZooKeeper ends sessions at ticks, and grants none shorter than two. */
+/** The default `tickTime` in milliseconds. ZooKeeper ends sessions at ticks, and grants none shorter than two ticks. */
 const TICK = 2_000
 
 /** The guarantees of a ZooKeeper ensemble. `shortestSession`: milliseconds. */
@@ -16,7 +16,7 @@ export function guaranteesOf(shortestSession: number): Guarantees {
     sharing: 'slots',
     waiting: 'pushed',
     minTtl: 300,
-    maxUnattended: 24_000, // 0.6 of the longest session, unless the server was set otherwise
+    maxUnattended: 24_000, // 0.6 of the longest session, unless the server is configured otherwise
     takeover: { factor: SESSION_FACTOR, least: Math.max(shortestSession, 2 * TICK), extra: TICK },
     clock: 'the monotonic clock of the leader; no wall clock decides anything',
     durability:

@@ -9,7 +9,7 @@ import { ZooKeeperStore } from './store.ts'
 export type { ZooKeeperOptions } from './options.ts'
 
 const WORLD = { permissions: 31, scheme: 'world', id: 'anyone' }
-/** The user that is authenticated on the connection. */
+/** An access control entry that gives all permissions to the user who is authenticated on the connection. */
 const OWN = { permissions: 31, scheme: 'auth', id: '' }
 
 /**

@@ -14,7 +14,7 @@ interface Found {
   readonly stat: Stat
 }
 
-/** All names with the prefix that have or recently had claims, sorted. */
+/** All names with the prefix that have claims or recently had claims, sorted. */
 export async function namesFrom(group: Group, { root }: Paths, prefix: string): Promise<string[]> {
   const connection = await group.connection(0)
   try {
@@ -30,7 +30,7 @@ export async function namesFrom(group: Group, { root }: Paths, prefix: string): 
   }
 }
 
-/** Holders and waiters of these names. */
+/** Reads the holders and waiters of these names. */
 export async function lookAt(group: Group, paths: Paths, names: readonly string[]): Promise<LeaseRecord[]> {
   const connection = await group.connection(0)
   const synced = group.send(connection, sync(paths.root))
@@ -40,7 +40,7 @@ export async function lookAt(group: Group, paths: Paths, names: readonly string[
       const queue = await group.queues.look(connection, name)
       const nodes = [...queue.holders.filter(({ id }) => !queue.isWithdrawn(id)), ...queue.waiters]
       const records = await recordsOf(group, connection, paths, name, nodes, known)
-      // A node was gone: the claim was granted or moved to another session, or it ended.
+      // A node was gone: its claim was granted, moved to another session, or ended.
       if (records.length === nodes.length || attempt === MAX_ATTEMPTS) return records
     }
   })
@@ -48,7 +48,9 @@ export async function lookAt(group: Group, paths: Paths, names: readonly string[
   return records.flat()
 }
 
-/** The records of the first nodes of a queue, without those that are gone by now. `known`: what was read before, by node. */
+/**
+ * The records of the first nodes of a queue, without nodes that are gone by now. `known`: what was read before, by node.
+ */
 export async function recordsOf(
   group: Group,
   connection: Connection,
@@ -72,7 +74,7 @@ export async function recordsOf(
   })
 }
 
-/** The node by which a claim holds, of any session. */
+/** The node by which a claim holds, in any session. */
 export async function leaseOf(
   group: Group,
   connection: Connection,
@@ -89,7 +91,7 @@ export async function leaseOf(
   throw tooManyChanges(name)
 }
 
-/** The content of a node that may hold. `undefined` if it is gone. */
+/** The content of a node that may hold. `undefined`: the node is gone. */
 export async function heldBy(
   group: Group,
   connection: Connection,

@@ -44,7 +44,7 @@ export class Writer {
     return this
   }
 
-  /** A frame: the length and then everything written so far. */
+  /** Returns a frame: the length, followed by everything written so far. */
   frame(): Buffer {
     const frame = Buffer.allocUnsafe(4 + this.#length)
     frame.writeInt32BE(this.#length)
@@ -122,15 +122,18 @@ export class Frames {
   readonly #longest: number
   #pieces: Buffer[] = []
   #bytes = 0
-  /** The bytes of the current frame with its length. Until the length is known, the 4 bytes of the length. */
+  /**
+   * The length of the current frame, including its length field. Until that is known, this is 4, the size of the length
+   * field.
+   */
   #needed = 4
 
-  /** A frame of more than `longest` bytes is `Malformed`. */
+  /** `longest` is the largest number of bytes in a frame. A longer frame is `Malformed`. */
   constructor(longest: number) {
     this.#longest = longest
   }
 
-  /** Returns the frames that end within this piece. */
+  /** Adds a piece of the stream, and returns the frames that end in it. */
   *add(piece: Buffer): Generator<Buffer> {
     this.#pieces.push(piece)
     this.#bytes += piece.length

@@ -6,23 +6,23 @@ import type { Settings } from './place.ts'
 import { checkStep, code, multi, readAll } from './protocol.ts'
 
 /**
- * More in one request gain little: 500 take the server 0.7 ms. It must stay below the server's limit of 1 MB, of which a
- * path takes at most 900 bytes.
+ * The largest number of nodes that one request reads. More gain little: 500 take the server 0.7 ms. The request must stay
+ * below the server's limit of 1 MB, and a path takes at most 900 bytes.
  */
 const MOST_READ = 500
 
 /**
- * Keeps the positions of the waiters that are watched, all those of a session by one request, and finds those that others
- * have deleted. A claim is kept for as long as it is watched, whatever it is granted meanwhile: one that has no position is
- * woken when that is found out, within a third of the time for which positions last.
+ * Keeps the positions of the waiters that are watched, with one request for each session, and finds those that others have
+ * deleted. A claim is kept as long as it is watched, whatever it is granted meanwhile. A claim without a position is woken
+ * when a request finds that out, within a third of the lifetime of positions.
  */
 export class Keeper {
   readonly #settings: Settings
   readonly #groups: Groups
   readonly #wake: (id: string) => void
-  /** By id. */
+  /** The claims that are watched, by id. */
   readonly #watched = new Map<string, Claim>()
-  /** When all of them are kept again, by the clock. */
+  /** The time when all of them must be kept again. */
   #due = Number.POSITIVE_INFINITY
   #cancel = (): void => {}
 
@@ -62,33 +62,35 @@ export class Keeper {
     this.#keepWithin(Math.min(...claims.map(({ ttl }) => positionLifetime(ttl))) / 3)
     const waiting = Map.groupBy(claims, ({ id }) => this.#groups.of(id))
     for (const [group, kept] of waiting) void this.#keep(group, kept)
-    // Without its session a waiter that is granted the name would first have to begin one.
+    // Without its session, a waiter that is granted the name would first have to open one.
     for (const [group, later] of Map.groupBy(claims, ({ ttl }) => this.#groups.for(ttl))) {
-      if (waiting.has(group)) continue // to attach it again would lose the notifications of its waiters
+      if (waiting.has(group)) continue // attaching it again would lose the notifications of its waiters
       const longest = Math.max(...later.map(({ ttl }) => ttl))
-      group.connection(longest, longest).catch(() => {}) // the next request of a claim says why
+      group.connection(longest, longest).catch(() => {}) // the next request of a claim reports the reason
     }
   }
 
-  /** Wakes those that have no position, and those that were woken and have not asked. */
+  /** Wakes the claims that have no position, and those that were woken and have not asked. */
   async #keep(group: Group | undefined, claims: readonly Claim[]): Promise<void> {
     for (const claim of claims) group?.places.keep(claim)
     const lost = await (group && this.#lostIn(group, claims))?.catch(() => undefined)
     for (const { id } of claims) if (!lost || lost.has(id) || !group?.isWaiting(id)) this.#wake(id)
   }
 
-  /** Keeps the session, and with it the positions of its waiters. Returns those whose nodes others have deleted. */
+  /**
+   * Keeps the session, and so the positions of its waiters. Resolves to the ids of claims whose nodes others have deleted.
+   */
   async #lostIn(group: Group, claims: readonly Claim[]): Promise<ReadonlySet<string>> {
     const { paths } = this.#settings
     const connection = await group.connection(0)
-    // A transaction proves the session also to the holders. The reads after it are no older.
+    // A transaction also renews the session for its holders. The reads after it see a state that is at least as new.
     await group.send(connection, multi([checkStep(paths.root)]))
     const lost = new Set<string>()
     const nodes = claims.flatMap(({ name, id }) => {
       const node = group.places.get(id)?.node
       return node ? [{ id, node, path: paths.node(name, node.name) }] : []
     })
-    // One after the other, so that each blocks the server for a short time only.
+    // The requests run one after the other, so that each one blocks the server only briefly.
     while (nodes.length > 0) {
       const some = nodes.splice(0, MOST_READ)
       const found = await group.send(connection, readAll(some.map(({ path }) => path)))

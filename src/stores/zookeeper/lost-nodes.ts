@@ -25,14 +25,14 @@ export class LostNodes {
     this.#claims = claims
   }
 
-  /** Afterwards the place has the one node of the claim. A claim that has none in this session is forgotten. */
+  /** Afterwards the place has the one node of its claim. A claim without a node in this session is forgotten. */
   async find(connection: Connection, place: Place): Promise<void> {
     const { name, id } = place
     const nodes = (await this.#claims.queues.look(connection, name)).of(id)
     if (isWithdrawn(place)) await this.#claims.delete(connection, name, nodes)
     if (isWithdrawn(place)) return this.#claims.places.forget(place)
     const own = await this.#own(connection, name, nodes)
-    // The first one counts, whichever session it belongs to.
+    // The first node counts, whichever session it belongs to.
     const first = own[0]?.node === nodes[0] ? own.shift() : undefined
     const others = own.map(each => each.node)
     await this.#claims.delete(connection, name, others).catch(unlessRefused)
@@ -40,7 +40,7 @@ export class LostNodes {
     else this.#claims.places.forget(place)
   }
 
-  /** Those of the nodes that this session has. */
+  /** The nodes among these that belong to this session. */
   async #own(connection: Connection, name: string, nodes: readonly Node[]): Promise<{ node: Node; czxid: bigint }[]> {
     const found = await Promise.all(
       nodes.map(async node => {
@@ -54,18 +54,18 @@ export class LostNodes {
     return found.flat()
   }
 
-  /** Finds the node of an abandoned claim, which the next sweep deletes. A claim that has none is forgotten. */
+  /** Finds the node of an abandoned claim, which the next sweep deletes. A claim without a node is forgotten. */
   async locate(connection: Connection, place: Place): Promise<void> {
     const { name, id, until } = place
     const queue = await this.#claims.queues.look(connection, name)
     const [own] = await this.#own(connection, name, queue.of(id))
-    if (place.until !== until || place.node) return // it asked again
+    if (place.until !== until || place.node) return // it has asked again
     if (own) Object.assign(place, own)
     else this.#claims.places.forget(place)
   }
 }
 
-/** What the server refuses for one name must not keep the session from its other requests. */
+/** Ignores an error response about one name, so that it does not keep the session from its other requests. */
 export function unlessRefused(error: unknown): void {
   if (!isRefused(error)) throw error
 }

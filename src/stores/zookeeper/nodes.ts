@@ -2,7 +2,7 @@ import { randomId } from '../../contract/random-id.ts'
 import type { Claim } from '../../contract/store.ts'
 import { roundTripOf } from '../../contract/time.ts'
 
-/** A node of a claim. Its name contains everything that decides. */
+/** A node of a claim. Its name contains everything that the rules need. */
 export interface Node {
   readonly name: string
   /**
@@ -12,13 +12,13 @@ export interface Node {
   readonly kind: 'h' | 'c' | 'w' | 't' | 'x'
   readonly id: string
   readonly limit: number
-  /** How many slots it wants. */
+  /** The number of slots that the claim wants. */
   readonly units: number
   /** The slots of a node that holds. */
   readonly slots: readonly number[]
-  /** The token, if the node replaced one that held. */
+  /** The token, if the node replaced one that already held. */
   readonly token: bigint | undefined
-  /** What the round trip of the waiter adds to its grace period, in ms. */
+  /** The milliseconds that the round trip of the waiter adds to its grace period. */
   readonly roundTrip: number
   /** Its position, as the server numbered it. */
   readonly place: number
@@ -32,14 +32,14 @@ export function newNode(kind: 'c' | 'w' | 't', { id, limit = 1, units = 1 }: Cla
   return `${kind}${id}${termsOf(limit, units > 1 ? `-u${units}` : '')}-r${roundTrip}-`
 }
 
-/** What the node that replaces another contains. */
+/** What a node that replaces another contains. */
 export type Successor =
   | { readonly kind: 'w' }
   | { readonly kind: 'h'; readonly token: bigint | undefined; readonly slots: readonly number[] }
 
 /**
- * The name of a node that replaces another in its position. It is unique, so it is never mistaken for the old node. That of a
- * waiter that begins to hold the name alone can be watched in advance.
+ * The name of a node that replaces another one in its position. It is unique, so it is never mistaken for the old node. The
+ * new name of a waiter that begins to hold the name alone is known in advance, so others can watch it.
  */
 export function nodeInPlace(from: Node, by: Successor): string {
   const token = by.kind === 'h' ? by.token : undefined
@@ -55,17 +55,17 @@ export function holderAfter(waiter: Node): string {
   return `h${waiter.name.slice(1)}`
 }
 
-/** A claim of limit 1 wants slot 0 alone. */
+/** A claim of limit 1 wants only slot 0. */
 function termsOf(limit: number, wanted: string): string {
   return limit === 1 ? '' : `-l${limit}${wanted}`
 }
 
-/** In 10 characters, as the server writes it. */
+/** The position in 10 characters, as the server writes it. */
 function digits(place: number): string {
   return place < 0 ? `-${String(-place).padStart(9, '0')}` : String(place).padStart(10, '0')
 }
 
-/** A new node of a withdrawn claim. Each withdrawal has its own, which no other one deletes. */
+/** The name of a new tombstone for a withdrawn claim. Each withdrawal has its own, which no other withdrawal deletes. */
 export function tombstone(id: string): string {
   return `x${id}-${randomId().slice(0, 8)}`
 }
@@ -87,15 +87,18 @@ export function parseNode(name: string): Node | undefined {
   }
 }
 
-/** What the node of a name says, apart from its children. */
+/** The content of the node of a name, apart from its children. */
 export interface Parent {
-  /** The last transaction that wrote its data. A `c` that was created before it does not hold by being the first. */
+  /**
+   * The last transaction that wrote the data of the node. A `c` that was created before it does not hold just because it is
+   * the first.
+   */
   readonly mark: bigint
-  /** How often its data was written. */
+  /** The version of the data, which counts its writes. */
   readonly version: number
   /** The positions of waiters that let their grace periods pass. */
   readonly passed: readonly number[]
-  /** Changes when it is replaced or its permissions are set. Unique. */
+  /** A unique value that changes when the node is replaced or its permissions are set. */
   readonly identity: string
   /** The last transaction that created or deleted a child. */
   readonly changed: bigint
@@ -118,7 +121,7 @@ export class Queue {
     this.#withdrawn = new Set(all.filter(({ kind }) => kind === 'x').map(({ id }) => id))
   }
 
-  /** The nodes that hold, by their lowest slots. */
+  /** The nodes that hold, sorted by their lowest slot. */
   get holders(): readonly Node[] {
     const [first, ...others] = this.nodes
     const holders = others.filter(({ kind }) => kind === 'h')
@@ -131,7 +134,7 @@ export class Queue {
     return this.nodes.filter(node => node.kind === 'w' && this.isCurrent(node))
   }
 
-  /** False if the claim was withdrawn, or has another node: then this one is about to be deleted. */
+  /** Does this node count? If its claim was withdrawn or has another node, this one is about to be deleted. */
   isCurrent(node: Node): boolean {
     return !this.isWithdrawn(node.id) && this.of(node.id)[0] === node
   }
@@ -151,7 +154,10 @@ export class Queue {
   }
 }
 
-/** Negative if `a` is before `b`. The server counts in signed 32 bits: after 2,147,483,647 comes -2,147,483,648. */
+/**
+ * Returns a negative number if `a` is before `b`. The server counts in signed 32 bits: after 2,147,483,647 comes
+ * -2,147,483,648.
+ */
 export function compare(a: Node, b: Node): number {
   return (a.place - b.place) | 0
 }

@@ -22,8 +22,8 @@ export function openZooKeeper(url: string): Store {
 }
 
 /**
- * What a URL says. Not parsed by the class `URL`, which knows one host only. No message repeats the URL: it may contain a
- * password.
+ * Parses a URL. It does not use the class `URL`, which supports only one host. No message repeats the URL, because it may
+ * contain a password.
  */
 export function optionsAt(url: string): ZooKeeperOptions {
   if (url.includes('#')) throw invalid('the URL of the ZooKeeper store has a #: write it as %23')

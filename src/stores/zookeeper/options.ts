@@ -19,8 +19,8 @@ export interface ZooKeeperOptions extends MinTtl {
   /** Connect with TLS: `true`, or the options of Node's `tls.connect`, such as `ca`, `cert` and `key`. @default false */
   readonly tls?: boolean | ConnectionOptions | undefined
   /**
-   * The shortest session, in milliseconds. Leases with a shorter ttl then share one, and the lease of a holder that died
-   * lasts as long. @default what the ttl needs
+   * The shortest session, in milliseconds. Leases with a shorter ttl then share one session, and the lease of a holder that
+   * died lasts that long. @default what the ttl needs
    */
   readonly sessionTimeout?: number | undefined
 }
@@ -36,7 +36,7 @@ const optionKeys: ReadonlySet<string> = new Set([
 ])
 const authKeys: ReadonlySet<string> = new Set(['user', 'password'])
 
-/** Throws `INVALID_ARGUMENT` for options that are invalid, whatever the servers say. */
+/** Throws `INVALID_ARGUMENT` for options that are invalid with any server. */
 export function checkOptions(options: ZooKeeperOptions): void {
   checkKeys(options, optionKeys, 'zookeeper')
   const { auth, tls = false, sessionTimeout = 0 } = options
@@ -46,7 +46,7 @@ export function checkOptions(options: ZooKeeperOptions): void {
   if (sessionTimeout !== 0) checkDuration(sessionTimeout, 'sessionTimeout')
 }
 
-/** Where and how the servers are reached. */
+/** The servers, and the options for connections to them. */
 export function ensembleOf({ servers, auth, tls = false }: ZooKeeperOptions): Ensemble {
   return { servers: serversOf(servers), auth, tls: tls === true ? {} : tls || undefined }
 }

@@ -8,10 +8,10 @@ import { type Acl, code, getAcl, READ } from './protocol.ts'
 
 const MOST_NAMES = 10_000
 
-/** With `auth`: checks that the permissions of existing nodes let nobody else end a lease. */
+/** With the option `auth`, checks that the permissions of existing nodes let no other user end a lease. */
 export class Ownership {
   readonly #settings: Settings
-  /** For each name whose node belongs to this user: the version that was checked. */
+  /** The version of the node that was checked, for each name whose node belongs to this user. */
   readonly #known = new Map<string, string>()
 
   constructor(settings: Settings) {
@@ -19,9 +19,9 @@ export class Ownership {
   }
 
   /**
-   * Rejects STORE_UNAVAILABLE if others may change the prefix or the node of the name. `node` is the claim's node, which the
-   * session of `group` created; `queue` was read after that. While `node` exists the node of the name cannot be replaced. So
-   * the permissions read here stay true: only this user may change them.
+   * Rejects STORE_UNAVAILABLE if others may change the prefix or the node of the name. `node` is the claim's node, created
+   * in the session of `group`; `queue` was read after that. While `node` exists, nobody can replace the node of the name.
+   * So the permissions that were read stay true: only this user may change them.
    */
   async check(group: Group, connection: Connection, name: string, node: Node, queue: Queue): Promise<void> {
     const { ensemble, paths } = this.#settings
@@ -30,7 +30,7 @@ export class Ownership {
     const [own, ...found] = await Promise.all(
       [paths.node(name, node.name), ...above].map(path => group.send(connection, getAcl(path))),
     )
-    if (own?.stat.owner !== group.session.id) throw new Refused(code.noNode) // deleted, and created by another user
+    if (own?.stat.owner !== group.session.id) throw new Refused(code.noNode) // it was deleted, and another user created it
     const users = new Set(own.acl.map(userOf))
     for (const [index, { acl }] of found.entries()) {
       if (acl.every(entry => entry.permissions === READ || users.has(userOf(entry)))) continue
@@ -49,7 +49,7 @@ function userOf({ scheme, id }: Acl): string {
   return `${scheme}:${id}`
 }
 
-/** In the format of zkCli.sh, but without the hash of a password. */
+/** Shows an entry in the format of zkCli.sh, without the hash of a password. */
 function show({ permissions, scheme, id }: Acl): string {
   const letters = 'cdrwa'.replace(/./g, letter => (permissions & (1 << 'rwcda'.indexOf(letter)) ? letter : ''))
   return `${scheme}:${scheme === 'digest' ? id.replace(/:.*/s, '') : id}:${letters}`

@@ -3,14 +3,14 @@ import { isRefused } from './failure.ts'
 import type { Paths } from './paths.ts'
 import { type Acl, CREATE, code, create, createContainer, READ, type Request } from './protocol.ts'
 
-/** Names whose node is remembered to exist. */
+/** The largest number of names whose nodes are remembered to exist. */
 const MOST_NAMES = 10_000
 
 const OTHERS: Acl = { permissions: READ | CREATE, scheme: 'world', id: 'anyone' }
 
 type Send = (connection: Connection, request: Request<unknown>) => Promise<unknown>
 
-/** Creates the parents of the nodes of claims where they are missing. */
+/** Creates missing parents of the nodes of claims. */
 export class Parents {
   readonly #paths: Paths
   readonly #acl: Acl
@@ -24,9 +24,9 @@ export class Parents {
   }
 
   /**
-   * Sends `request`, which creates a node of a claim, after one that creates the node of its name, unless that is known to
-   * exist. If all parents were missing, it creates them and tries again. `alongside` is sent after it each time.
-   * If it rejects `Refused`, nothing was created.
+   * Sends `request`, which creates a node of a claim. Before it, creates the node of its name, unless that is known to
+   * exist. If all parents are missing, it creates them and tries again. `alongside` is sent after it each time. If this
+   * rejects `Refused`, nothing was created.
    */
   async make<Made, Also>(
     connection: Connection,
@@ -58,7 +58,7 @@ export class Parents {
     await unlessThere(this.#send(connection, createContainer(this.#paths.name(name), this.#acl)))
   }
 
-  /** Above the chroot other users may create nodes, whichever user created the folder. */
+  /** Above the chroot other users may create nodes too, whichever user created the folder. */
   #aclOf(folder: string): Acl | readonly Acl[] {
     return this.#paths.shared.includes(folder) ? [this.#acl, OTHERS] : this.#acl
   }
@@ -72,7 +72,7 @@ export class Parents {
         refused = undefined
       } catch (error) {
         if (refused && isRefused(error, code.noNode)) throw refused
-        // Who may not create it is refused also if it is there, and may have all rights below it.
+        // A user who may not create the folder is also refused if it exists, and may still have all rights below it.
         if (!isRefused(error, code.noAuth)) throw error
         refused = error as Error
       }

@@ -3,9 +3,9 @@ import { checkPrefix } from '../url/options.ts'
 
 /** The paths of a store's nodes. */
 export class Paths {
-  /** The parents of the names, the outermost first. */
+  /** The parents of the names, beginning with the outermost. */
   readonly folders: readonly string[]
-  /** Those of them above the chroot, in which other applications may have nodes. */
+  /** The parents above the chroot, in which other applications may have nodes. */
   readonly shared: readonly string[]
   readonly root: string
 
@@ -33,8 +33,8 @@ export function pathsOf({ chroot = '', prefix = 'holdfast' }: { chroot?: unknown
 }
 
 /**
- * A name as one step of a path. ZooKeeper accepts no slashes, `.`, `..`, control characters or characters beyond 16
- * bits, so all but plain characters become %XX of their UTF-8.
+ * Encodes a name as one step of a path. ZooKeeper accepts no slashes, `.`, `..`, control characters or characters beyond 16
+ * bits. So all but plain characters become the %XX of their UTF-8 bytes.
  */
 export function encode(name: string): string {
   const encoded = encodeURIComponent(name).replace(
@@ -44,7 +44,7 @@ export function encode(name: string): string {
   return /^\.\.?$/.test(encoded) ? encoded.replaceAll('.', '%2E') : encoded
 }
 
-/** `undefined` for steps that `encode` never produces. */
+/** Decodes a step of a path. `undefined`: `encode` never produces this step. */
 export function decode(step: string): string | undefined {
   try {
     const name = decodeURIComponent(step)

@@ -6,29 +6,32 @@ import type { Acl } from './protocol.ts'
 import type { Details } from './record.ts'
 import type { Ensemble } from './session.ts'
 
-/** A claim that has a node of this session, or may have one. */
+/** A claim that has a node of this session or may have one. */
 export interface Place {
   readonly name: string
   readonly id: string
-  /** As it asked last. */
+  /** The claim as it last asked. */
   claim: Claim
-  /** `undefined` while the outcome of a request is unknown, after two nodes were found, and after a sweep deleted it. */
+  /**
+   * The node of the claim. `undefined` while the outcome of a request is unknown, after two nodes were found, and after a
+   * sweep deleted it.
+   */
   node: Node | undefined
   /** The transaction that created the node. */
   czxid: bigint
-  /** Only for a claim that holds. */
+  /** The token of a claim that holds. */
   token: bigint | undefined
-  /** The node directly before it, whose end wakes it. */
+  /** The node directly before this one, whose end wakes the waiter. */
   behind: Node | undefined
-  /** Not aborted while it waits to be woken. */
+  /** The signal of its watch, not aborted while the claim waits to be woken. */
   watch: AbortSignal | undefined
-  /** By the clock. After that the claim is abandoned. */
+  /** The time after which the claim is abandoned. */
   until: number
-  /** Is it being withdrawn? */
+  /** Is the claim being withdrawn? */
   isLeaving: boolean
 }
 
-/** A claim that holds, through any session: its node, and what that contains. */
+/** A claim that holds, in any session: its node and the content of that. */
 export interface Held extends Details {
   readonly node: Node
   readonly token: bigint
@@ -36,10 +39,10 @@ export interface Held extends Details {
   readonly version: number
 }
 
-/** What the rules grant, and the version of the data of the name for which they decided. */
+/** What the rules grant. `version` is the version of the data of the name that the decision is based on. */
 export interface Granted {
   readonly slots: readonly number[]
-  /** The positions of the waiters that are passed then. */
+  /** The positions of the waiters that count as passed afterwards. */
   readonly passed: readonly number[]
   readonly version: number
 }
@@ -48,7 +51,7 @@ export interface Granted {
 export interface Asked {
   readonly claim: Claim
   readonly signal: AbortSignal
-  /** By the clock, before the request was sent. */
+  /** The time before the request was sent. */
   readonly at: number
 }
 

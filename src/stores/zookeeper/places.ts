@@ -4,17 +4,17 @@ import { positionLifetime } from '../rules/name.ts'
 import type { Place } from './place.ts'
 import type { Watches } from './watches.ts'
 
-/** What is not known of a new node. */
+/** The fields that are unknown for a new node. */
 export const NOTHING = { node: undefined, token: undefined, behind: undefined }
 
 const WITHDRAWN = Number.NEGATIVE_INFINITY
 
-/** The claims that have a node of one session, or may have one. */
+/** The claims that have a node of one session or may have one. */
 export class Places {
   readonly #clock: Clock
   readonly #watches: Watches
   readonly #places = new Map<string, Place>()
-  /** How many claims of each name have a place, without those that are being withdrawn. */
+  /** The number of claims of each name that have a place, without those that are being withdrawn. */
   readonly #staying = new Map<string, number>()
 
   constructor(clock: Clock, watches: Watches) {
@@ -30,7 +30,7 @@ export class Places {
     return [...this.#places.values()]
   }
 
-  /** The place of a claim that asks, created if it has none, for another lifetime of a position. */
+  /** The place of a claim that asks, created if it has none. Its position is kept for another lifetime. */
   of(claim: Claim): Place {
     const { name, id, ttl } = claim
     let place = this.#places.get(id)
@@ -44,7 +44,9 @@ export class Places {
     return place
   }
 
-  /** The same if it has one. It never lapses sooner than before, and a withdrawn claim stays withdrawn. */
+  /**
+   * Keeps the place of a claim if it has one. It never lapses sooner than before, and a withdrawn claim stays withdrawn.
+   */
   keep(claim: Claim): Place | undefined {
     const { id, ttl } = claim
     const place = this.#places.get(id)
@@ -53,7 +55,7 @@ export class Places {
     return place
   }
 
-  /** The claim is being withdrawn: it no longer counts as one in the queue. */
+  /** The claim is being withdrawn, so it no longer counts in the queue. */
   leave(place: Place): void {
     if (place.isLeaving) return
     place.isLeaving = true
@@ -62,7 +64,7 @@ export class Places {
     else this.#staying.delete(place.name)
   }
 
-  /** The withdrawal of the claim failed. The next sweeps, or a reconnect, delete its node. */
+  /** The withdrawal of the claim failed. The next sweep or reconnect deletes its node. */
   abandon(place: Place): void {
     this.leave(place)
     place.until = WITHDRAWN
@@ -76,18 +78,18 @@ export class Places {
     this.#watches.forget(place.id)
   }
 
-  /** Is a claim of this session in the queue of the name, or does one hold it? */
+  /** Does a claim of this session wait for the name or hold it? */
   isQueued(name: string): boolean {
     return this.#staying.has(name)
   }
 
-  /** Does a claim hold? */
+  /** Does any claim hold? */
   isHolding(): boolean {
     const now = this.#clock.now()
     return this.all().some(({ token, until }) => token !== undefined && until > now)
   }
 
-  /** The abandoned claims: those that did not ask or renew in time, or whose withdrawal failed. */
+  /** The abandoned claims: they did not ask or renew in time, or their withdrawal failed. */
   lapsed(): Place[] {
     const now = this.#clock.now()
     return this.all().filter(({ until }) => until <= now)

@@ -18,7 +18,7 @@ const op = {
   close: -11,
 } as const
 const getChildren2 = 12
-/** Types of step results. A create2 may be answered as an older create, which contains only the path. */
+/** The types of step results. A create2 may be answered like an older create, whose answer contains only the path. */
 const created = 1
 const failed = -1
 
@@ -42,7 +42,7 @@ const modes = { persistent: 0, ephemeral: 1, 'ephemeral sequential': 3 } as cons
 export const READ = 1
 export const CREATE = 4
 
-/** An entry of the access control list of a node. */
+/** An entry in the access control list of a node. */
 export interface Acl {
   readonly permissions: number
   readonly scheme: string
@@ -59,9 +59,9 @@ export interface Stat {
   readonly version: number
   /** The version of its permissions. */
   readonly aclVersion: number
-  /** The session whose end deletes the node. 0n: none. */
+  /** The session whose end deletes the node. 0n: there is none. */
   readonly owner: bigint
-  /** Bytes of its data. */
+  /** The length of its data in bytes. */
   readonly length: number
   /** The transaction that last created or deleted a child. */
   readonly pzxid: bigint
@@ -70,7 +70,7 @@ export interface Stat {
 /** One request: writes its body and reads the answer. */
 export interface Request<Answer> {
   readonly op: number
-  /** Is it a transaction? The leader carries those out. */
+  /** Is it a transaction? The leader processes transactions. */
   readonly writes: boolean
   write(to: Writer): void
   /** `onError` is called with each error in the answer. */
@@ -85,7 +85,7 @@ export interface Step {
 
 /** The result of one step of a transaction. All steps succeed, or none does. */
 export interface Done {
-  /** Why this step failed. 0: it succeeded. */
+  /** The error of this step. 0: it succeeded. */
   readonly error: number
   readonly stat?: Stat | undefined
 }
@@ -184,7 +184,7 @@ export function getChildren(path: string, watch = false): Request<{ children: st
   }
 }
 
-/** Answered once the server has caught up with the leader. */
+/** The server answers once it has caught up with the leader. */
 export function sync(path: string): Request<void> {
   return { op: op.sync, writes: false, write: to => void to.string(path), read: () => {} }
 }
@@ -226,7 +226,7 @@ export function multi(steps: readonly Step[]): Request<Done[]> {
   }
 }
 
-/** Reads several nodes, without what they contain. One that does not exist fails only its own step. */
+/** Reads several nodes, without their content. A missing node fails only its own step. */
 export function readAll(paths: readonly string[]): Request<Done[]> {
   const steps = paths.map(path => ({ op: op.getChildren, write: (to: Writer) => void to.string(path).bool(false) }))
   return { ...multi(steps), op: op.multiRead, writes: false }
@@ -256,9 +256,9 @@ function readStat(from: Reader): Stat {
 }
 
 export interface Handshake {
-  /** Milliseconds. */
+  /** The requested length of the session in milliseconds. */
   readonly timeout: number
-  /** 0n for a new session. */
+  /** The id of the session. 0n: a new session. */
   readonly id: bigint
   readonly password: Uint8Array
   /** The last transaction that this client has seen. A server that lags behind it refuses the session. */

@@ -12,7 +12,7 @@ type Send = <Answer>(connection: Connection, request: Request<Answer>) => Promis
 export class Queues {
   readonly #paths: Paths
   readonly #send: Send
-  /** Reads that leave at the end of this turn of the event loop. */
+  /** Reads that are sent at the end of this turn of the event loop. */
   readonly #looks = new Map<string, Promise<Queue>>()
 
   constructor(paths: Paths, send: Send) {
@@ -34,15 +34,15 @@ export class Queues {
     return look
   }
 
-  /** As `look`, but linearizable: it includes what any client did before the call. */
+  /** Like `look`, but linearizable: the answer includes what any client did before the call. */
   async lookAtNewest(connection: Connection, name: string): Promise<Queue> {
-    // Only a transaction passes through the leader and a majority. A read after it is no older.
+    // Only a transaction passes through the leader and a majority. A read after it sees a state that is at least as new.
     const barrier = multi([checkStep(this.#paths.root)])
     const [, queue] = await Promise.all([this.#send(connection, barrier), this.look(connection, name)])
     return queue
   }
 
-  /** As `look`, but the request leaves at once, and its answer is not shared. */
+  /** Like `look`, but sends the request at once and does not share its answer. */
   async read(connection: Connection, name: string): Promise<Queue> {
     const path = this.#paths.name(name)
     try {
@@ -56,7 +56,7 @@ export class Queues {
         if (found.stat.mzxid === mark) return new Queue(children, { ...parent, passed: passedIn(found.data) })
       }
     } catch (error) {
-      if (isRefused(error, code.noNode)) return new Queue([]) // the name was never used
+      if (isRefused(error, code.noNode)) return new Queue([]) // nobody has used the name
       throw error
     }
     throw tooManyChanges(name)

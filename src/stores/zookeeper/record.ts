@@ -1,7 +1,7 @@
 import type { Claim, LeaseRecord } from '../../contract/store.ts'
 import type { Node } from './nodes.ts'
 
-/** The details of a claim, for people. */
+/** The details of a claim that are shown to people. */
 export type Details = Pick<Claim, 'owner' | 'note' | 'ttl'>
 
 /** The data of a node: the format number and the details. */
@@ -9,12 +9,15 @@ export function dataOf({ owner, note, ttl }: Details): string {
   return JSON.stringify([2, owner, note, ttl])
 }
 
-/** The data of the node of a name: the positions of the waiters that were passed, and who broke a lease last. */
+/**
+ * The data of the node of a name: the positions of waiters that were passed, and the person or program that last broke a
+ * lease.
+ */
 export function nameDataOf(passed: readonly number[], by?: string): string {
   return passed.length === 0 && by === undefined ? '' : JSON.stringify([2, passed, by])
 }
 
-/** Does not fail for what another program wrote. */
+/** The positions of waiters that were passed. Does not fail for data that another program wrote. */
 export function passedIn(data: string): readonly number[] {
   try {
     const [, passed] = JSON.parse(data) as unknown[]
@@ -24,28 +27,28 @@ export function passedIn(data: string): readonly number[] {
   }
 }
 
-/** A holder as anybody may see it. Its last renewal is not recorded, so at most its ttl remains. */
+/** The public record of a holder. Its last renewal is not recorded, so the record shows the whole ttl as remaining. */
 export function heldRecord(name: string, node: Node, token: bigint, { owner, note, ttl }: Details): LeaseRecord {
   return { name, state: 'held', owner, token, note, remaining: ttl, limit: limitOf(node), slots: slotsOf(node) }
 }
 
-/** A waiter as anybody may see it. */
+/** The public record of a waiter. */
 export function waiterRecord(name: string, node: Node, position: number, { owner, note, ttl }: Details): LeaseRecord {
   const units = node.units === 1 ? undefined : node.units
   return { name, state: 'waiting', owner, note, remaining: ttl, position, limit: limitOf(node), units }
 }
 
-/** `undefined` for 1, as in records. */
+/** The limit in a record: `undefined` for 1. */
 function limitOf({ limit }: Node): number | undefined {
   return limit === 1 ? undefined : limit
 }
 
-/** `undefined` for slot 0 alone, as in grants and records. */
+/** The slots in grants and records: `undefined` for slot 0 alone. */
 export function slotsOf({ slots }: Node): readonly number[] | undefined {
   return slots.length === 1 && slots[0] === 0 ? undefined : slots
 }
 
-/** Does not fail for what another program wrote. */
+/** Parses the data of a node. Does not fail for data that another program wrote. */
 export function detailsOf(data: string): Details {
   try {
     const [, owner, note, ttl] = JSON.parse(data) as unknown[]

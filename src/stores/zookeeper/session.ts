@@ -6,14 +6,17 @@ import { Connection, type Server, type Way } from './connection.ts'
 import { Disconnected, Expired, failure, Refused } from './failure.ts'
 import { closeSession, type Request } from './protocol.ts'
 
-/** Where and how an ensemble is reached. */
+/** The servers of an ensemble, and the options for connections to them. */
 export interface Ensemble extends Way {
   readonly servers: readonly Server[]
 }
 
 /** Receives the events of a session. */
 export interface Listener {
-  /** Connected, for the first time or again. Repairs what may be half done. Nothing else is sent until it resolves. */
+  /**
+   * The session is connected, for the first time or again. Repairs what may be half done. Nothing else is sent until this
+   * resolves.
+   */
   recover(connection: Connection): Promise<void>
   /** A watched node changed or was deleted. */
   onEvent(path: string, connection: Connection): void
@@ -24,22 +27,25 @@ export interface Listener {
 /** Milliseconds after which another server is tried: without an answer, and while connecting. */
 const [SHORTEST_PATIENCE, LONGEST_PATIENCE, LONGEST_OPENING] = [200, 1_000, 2_000]
 
-/** A server answers so if it is asked without TLS, also if it does not serve or refuses the question. */
+/**
+ * The question and answer by which a server shows that it does not use TLS. It answers even if it does not serve, or
+ * refuses the question.
+ */
 const STATUS = { ask: 'srvr', answer: /^(Zookeeper|This ZooKeeper|srvr is not)/ }
 
 /** Milliseconds: the longest session that the protocol can express. */
 export const LONGEST_SESSION = 0x7fff_ffff
 
 /**
- * One session. It lives on the server while requests arrive, and so do the nodes that it created. Nothing is sent
- * without a request of a claim, so a process that stops asking loses its leases.
+ * One session. The server keeps it, and the nodes that it created, while requests arrive. Nothing is sent unless a claim
+ * asks, so a process that stops asking loses its leases.
  */
 export class Session {
-  /** The session is over, and its nodes are gone. */
+  /** Has the session ended? Then its nodes are gone. */
   isOver = false
   readonly #ensemble: Ensemble
   readonly #wanted: number
-  /** Counts the time for which this machine sleeps, as the server does. */
+  /** This clock includes the time for which the machine sleeps, as the server's does. */
   readonly #clock: Clock
   readonly #listener: Listener
   #connection: Connection | undefined
@@ -50,12 +56,12 @@ export class Session {
   #lastZxid = 0n
   /** The leader has certainly received a request of this session at this time or later. */
   #heardAt = Number.NEGATIVE_INFINITY
-  /** When answered transactions of this connection were sent, the oldest first. */
+  /** The times when answered transactions of this connection were sent, the oldest first. */
   #answered: number[] = []
   /** The server to try first. Each session starts at a random one. */
   #next: number
   #isClosed = false
-  /** Ends what is being opened. */
+  /** Ends an attempt to connect. */
   readonly #closing = new AbortController()
 
   /** `timeout`: the milliseconds to request. */
@@ -68,30 +74,30 @@ export class Session {
     this.#next = Math.floor(Math.random() * ensemble.servers.length)
   }
 
-  /** 0n until it is first connected. */
+  /** The id of the session. 0n until it is first connected. */
   get id(): bigint {
     return this.#id
   }
 
-  /** Milliseconds that the server granted. Until it is connected: as requested. */
+  /** The length of the session in milliseconds: as requested, and once connected as the server granted it. */
   get timeout(): number {
     return this.#timeout
   }
 
-  /** The time, by the clock, until which the leader certainly keeps the nodes of this session. */
+  /** The time until which the leader certainly keeps the nodes of this session. */
   get safeUntil(): number {
     return this.#heardAt + this.#timeout
   }
 
   /**
-   * A connection while the leader certainly keeps the session for another `least` ms. Rejects `Expired` if the
-   * session is over, else a `LeaseError`.
+   * Resolves to a connection when the leader certainly keeps the session for another `least` ms. Rejects `Expired` if the
+   * session has ended, and otherwise a `LeaseError`.
    */
   async connection(least = 0): Promise<Connection> {
     if (this.#isClosed) throw closed()
     if (this.isOver) throw new Expired('it had ended before the request')
     const connection = this.#connection
-    // Attaching the session again reaches the leader: a follower does not answer that by itself.
+    // Attaching the session again reaches the leader: a follower does not answer that alone.
     if (!this.#opening && connection?.isOpen && this.safeUntil - this.#clock.now() >= least) return connection
     this.#opening ??= inRootContext(() => this.#open()).finally(() => {
       this.#opening = undefined
@@ -122,16 +128,17 @@ export class Session {
   }
 
   /**
-   * A follower answers transactions before it reports to the leader that the session is alive, every half tick. So an answer
-   * proves only that the leader received a transaction that was sent half a tick earlier. By default no session is
-   * shorter than two ticks, and a third of that is more than half a tick.
+   * Records that a transaction was answered. A follower answers transactions before it reports to the leader that the
+   * session is alive, which it does every half tick. So an answer proves only that the leader received a transaction that
+   * was sent half a tick earlier. By default no session is shorter than two ticks, and a third of that is more than half a
+   * tick.
    */
   #hear(sent: number): void {
     const proven = sent - this.#timeout / 3
     while (this.#answered.length > 1 && (this.#answered[1] as number) <= proven) this.#answered.shift()
     const oldest = this.#answered[0]
     if (oldest !== undefined && oldest <= proven) this.#heardAt = Math.max(this.#heardAt, oldest)
-    // A few of them are enough.
+    // It is enough to remember a few of them.
     if (sent - (this.#answered.at(-1) ?? Number.NEGATIVE_INFINITY) >= this.#timeout / 24) this.#answered.push(sent)
   }
 
@@ -161,7 +168,7 @@ export class Session {
   async #attach(server: Server): Promise<Connection> {
     const sent = this.#clock.now()
     const [timeout, id, password] = [this.#wanted, this.#id, this.#password]
-    // A server that lags behind refuses the session. After a loss of data it would do so for ever.
+    // A server that lags behind refuses the session. After a loss of data it would refuse it forever.
     const lastZxid = sent < this.safeUntil ? this.#lastZxid : 0n
     const share = Math.max(this.#timeout / 8, SHORTEST_PATIENCE)
     const [patience, opening] = [Math.min(share, LONGEST_PATIENCE), Math.min(share, LONGEST_OPENING)]
@@ -205,8 +212,9 @@ export class Session {
 }
 
 /**
- * The session that a lease needs, in milliseconds. A renewal certainly counts from 2/3 of the ttl before it, because
- * heartbeats are a third apart, and an answer proves the last but one. So 5/3 of the ttl leave a whole ttl.
+ * The session that a lease needs, in milliseconds. Heartbeats are a third of the ttl apart, and an answer proves only the
+ * heartbeat before the last one. So at a renewal the session has certainly been kept alive within the last 2/3 of the ttl.
+ * A session of 5/3 of the ttl then leaves a whole ttl.
  */
 export function sessionNeeded(ttl: number): number {
   return (5 * ttl) / 3
@@ -215,7 +223,7 @@ export function sessionNeeded(ttl: number): number {
 /** The longest session of a lease as a multiple of its ttl: 5/3, rounded up by at most an eighth. */
 export const SESSION_FACTOR: number = (5 / 3) * (9 / 8)
 
-/** The session to request, in steps of an eighth, so that leases of similar ttls share a session. */
+/** The session to request, rounded in steps of an eighth, so that leases of similar ttls share a session. */
 export function sessionFor(ttl: number): number {
   const step = 2 ** Math.max(Math.floor(Math.log2(sessionNeeded(ttl))) - 3, 0)
   return Math.min(Math.ceil(sessionNeeded(ttl) / step) * step, LONGEST_SESSION)

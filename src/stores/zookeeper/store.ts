@@ -25,7 +25,7 @@ import { Keeper } from './keeper.ts'
 import type { Asked, Settings } from './place.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
-/** Parents read by one request of `inspect`. */
+/** The number of parents that one request of `inspect` reads. */
 const PAGE = 500
 
 export class ZooKeeperStore implements Store {
@@ -37,7 +37,7 @@ export class ZooKeeperStore implements Store {
   readonly #acquisition: Acquisition
   readonly #waiters: Waiters
   readonly #keeper: Keeper
-  /** What to call when the lease of a claim is over. */
+  /** The functions to call when the lease of a claim has ended. */
   readonly #losses = new Map<string, () => void>()
   #isClosed = false
 
@@ -123,7 +123,7 @@ export class ZooKeeperStore implements Store {
     const { claim, signal } = asked
     const { name, id, ttl } = claim
     const group = this.#groups.for(ttl)
-    // Heartbeats a third of the ttl apart leave 2/3 of it before each. Less than half means that some were lost.
+    // Heartbeats are a third of the ttl apart, so 2/3 of it remain before each. If less than half remains, some were lost.
     const least = ttl / 2
     const known = group.places.keep(claim)
     if (known?.node && known.node.kind !== 'w' && known.token !== undefined) {
@@ -157,7 +157,7 @@ export class ZooKeeperStore implements Store {
       group.places.leave(place)
       const connection = await group.connection(0)
       const { node } = place
-      // What a claim that asks now has created may be refused, because it was withdrawn before.
+      // The server may refuse what a claim that asks now has created, because the claim was withdrawn before.
       const isKnown = node !== undefined && !this.#acquisition.isAsking(id)
       const isDeleted = isKnown && (await group.delete(connection, name, [node]))
       const answer = isDeleted ? 'released' : await group.withdraw(connection, key)
@@ -176,21 +176,27 @@ export class ZooKeeperStore implements Store {
     return unclaimed.withdraw(await unclaimed.connection(0), key)
   }
 
-  /** Once per lease, however many sweeps its node takes. */
+  /** Reports the end of a lease once, however many sweeps its node takes. */
   #lose(id: string): void {
     const lost = this.#losses.get(id)
     this.#losses.delete(id)
     lost?.()
   }
 
-  /** Closing may have ended the session that the claim was just granted the name in, or that its lease was moved to. */
+  /**
+   * Rejects if the store was closed meanwhile. Closing may have ended the session in which the name was just granted, or to
+   * which the lease was moved.
+   */
   async #whileOpen<Answer>(asking: Promise<Answer>): Promise<Answer> {
     const answer = await asking
     if (this.#isClosed) throw closed()
     return answer
   }
 
-  /** The claims of a session end with it. A request that finds one ended is retried with a new one, for each that it uses. */
+  /**
+   * The claims of a session end with it. If a request finds a session ended, it is retried with a new one, once for each
+   * session that it uses.
+   */
   async #guard<Answer>(signal: AbortSignal, ask: () => Promise<Answer>): Promise<Answer> {
     for (let attempt = 0; ; attempt++) {
       signal.throwIfAborted()

@@ -1,8 +1,8 @@
 import { Refused } from './failure.ts'
 
-/** Nodes that refuse claims withdrawn before they arrived, and until when each is needed. */
+/** The nodes that refuse claims which were withdrawn before they arrived. Each has a time until which it is needed. */
 export class Tombstones {
-  /** By path. */
+  /** The time until which each node is needed, by its path. */
   readonly #until = new Map<string, number>()
 
   add(path: string, until: number): void {
@@ -14,7 +14,7 @@ export class Tombstones {
     this.#until.set(path, Number.NEGATIVE_INFINITY)
   }
 
-  /** `remove` deletes the node. */
+  /** Deletes the nodes that are no longer needed. `remove` deletes one. */
   sweep(now: number, remove: (path: string) => Promise<unknown>): void {
     for (const [path, until] of this.#until) {
       if (until > now) continue

@@ -1,9 +1,9 @@
-/** Which waiters of one session to wake when a node changes or is deleted. */
+/** Knows which waiters of one session to wake when a node changes or is deleted. */
 export class Watches {
   readonly #wake: (id: string, delay: number) => void
   /** The waiters that were woken and have not asked since. */
   readonly #told = new Set<string>()
-  /** The delay in milliseconds after which each asks, by path and id. */
+  /** The delay in milliseconds after which each waiter asks, by path and id. */
   readonly #watches = new Map<string, Map<string, number>>()
   /** The watched paths of each waiter. */
   readonly #paths = new Map<string, Set<string>>()
@@ -23,7 +23,7 @@ export class Watches {
     return [...(this.#watches.get(path) ?? [])]
   }
 
-  /** The waiter asks, and needs another wake from now on. */
+  /** The waiter asks now. From now on it needs another wake. */
   listen(id: string): void {
     this.#told.delete(id)
   }
@@ -33,7 +33,7 @@ export class Watches {
     return this.#told.has(id)
   }
 
-  /** The waiter is not woken by this node any more. */
+  /** This node no longer wakes the waiter. */
   remove(path: string, id: string): void {
     const watching = this.#watches.get(path)
     watching?.delete(id)
@@ -49,13 +49,13 @@ export class Watches {
     for (const path of [...(this.#paths.get(id) ?? [])]) this.remove(path, id)
   }
 
-  /** The waiter should ask after `delay` ms. */
+  /** Tells the waiter to ask after `delay` ms. */
   wake(id: string, delay: number): void {
     this.#told.add(id)
     this.#wake(id, delay)
   }
 
-  /** The server reports each watched node once. */
+  /** Wakes the waiters that watch a node. The server reports each watched node once. */
   tell(path: string): void {
     for (const [id, delay] of this.at(path)) {
       this.remove(path, id)

@@ -16,7 +16,7 @@ interface Claims {
   delete(connection: Connection, name: string, nodes: readonly Node[]): Promise<boolean>
 }
 
-/** The withdrawals of one session, and the nodes by which they are remembered. */
+/** The withdrawals of one session, and the tombstones that record them. */
 export class Withdrawals {
   readonly #settings: Settings
   readonly #parents: Parents
@@ -30,8 +30,8 @@ export class Withdrawals {
   }
 
   /**
-   * Deletes all nodes of a claim, of any session. If there were none, those that come within 5 s are refused: that is what a
-   * node of this withdrawal is for. It is there before the others are looked for, so that none is missed.
+   * Deletes all nodes of a claim, in any session. If there were none, a tombstone of this withdrawal refuses those that
+   * arrive within 5 s. It is created before the nodes are read, so that none is missed.
    */
   async withdraw(connection: Connection, { name, id }: ClaimKey): Promise<'released' | 'gone'> {
     const { paths, acl, clock } = this.#settings
@@ -48,9 +48,9 @@ export class Withdrawals {
     for (let attempt = 0; nodes.length > 0 && !isDeleted; attempt++) {
       if (attempt === MAX_ATTEMPTS) throw tooManyChanges(name)
       isDeleted = await this.#claims.delete(connection, name, nodes)
-      if (!isDeleted) nodes = (await look()).of(id) // the claim may have another node by now
+      if (!isDeleted) nodes = (await look()).of(id) // the claim may have another node now
     }
-    // What a claim creates after its withdrawal is no position.
+    // A node that a claim creates after its withdrawal is not a position.
     if (!isDeleted || (await reading).isWithdrawn(id)) return 'gone'
     this.#tombstones.end(path)
     await this.#claims.send(connection, remove(path)).catch(() => {}) // the next sweep tries again

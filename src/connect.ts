@@ -8,16 +8,16 @@ import type { OpenRenewer } from './core/renewer.ts'
 import { type Locks, StoreLocks } from './create-locks.ts'
 import { engineOf } from './engines.ts'
 
-/** How `connect` connects, and the defaults of its locks. */
+/** The options of `connect`, and the defaults of its locks. */
 export interface ConnectOptions extends LocksDefaults {
   /**
-   * Milliseconds for which a store that does not answer is asked again. `Infinity`: until `signal` aborts.
+   * Milliseconds for which `connect` retries a store that does not answer. `Infinity`: until `signal` aborts.
    * @default 5,000
    */
   readonly timeout?: number | undefined
   /** Ends the call, which then rejects with its reason. Has no effect on the locks. */
   readonly signal?: AbortSignal | undefined
-  /** Asks nothing: the first request connects. For functions that must start fast. @default false */
+  /** Does not connect: the first request does. For functions that must start fast. @default false */
   readonly lazy?: boolean | undefined
 }
 
@@ -73,7 +73,10 @@ class ConnectedLocks extends StoreLocks {
   }
 }
 
-/** Opens only the store, for code that wraps it. Asks nothing. Rejects `INVALID_ARGUMENT` and `DRIVER_MISSING`. Dispose of the store at the end. */
+/**
+ * Opens only the store, for code that wraps it. Sends no request. Dispose of the store at the end. Rejects
+ * `INVALID_ARGUMENT` and `DRIVER_MISSING`.
+ */
 export async function openStore(url: string): Promise<Store> {
   return engineOf(url).open(url)
 }

@@ -21,7 +21,7 @@ import type { PermitOptions, ReadWrite, SemaphoreOptions, Sharing } from './shar
  */
 export interface Locks extends Leasing, Leadership, Sharing {
   /**
-   * Locks over the same store with other defaults: what `defaults` does not name is as in these locks, also the owner.
+   * Locks over the same store with other defaults. What `defaults` does not set is as in these locks, even the owner.
    *
    *     const batch = locks.with({ ttl: 60_000, wait: 5_000 }) // milliseconds
    *

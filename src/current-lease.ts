@@ -11,8 +11,8 @@ const storage = surroundings()
  *     const lease = currentLease(`order:${id}`) // undefined: the caller has no lease on this order
  *
  * With `name` it is the innermost lease on that name, which may be one of a set, or further out. Without it, a set of
- * several leases throws `INVALID_ARGUMENT`. A permit, reader or writer is answered as a lease is. After the lease has ended
- * it is still answered, and `assertHeld()` throws.
+ * several leases throws `INVALID_ARGUMENT`. A permit, reader or writer is returned like a lease. After the lease has ended
+ * it is still returned, and `assertHeld()` throws.
  *
  * Work that began before this module was imported has no lease here.
  */

@@ -12,7 +12,7 @@ export interface Engine {
   readonly name: string
   /** The schemes of its URLs, in lower case, with the colon. */
   readonly schemes: readonly string[]
-  /** A URL for the documentation. */
+  /** The URL that the documentation shows as an example. */
   readonly example: string
   /** The npm packages of which a URL needs one. The first is the usual choice. */
   readonly clients: readonly string[]
@@ -21,17 +21,17 @@ export interface Engine {
   elsewhere?(url: string): string | undefined
   /** Creates what must exist before the first use, and resolves to its name. @default nothing must exist */
   migrate?(url: string): Promise<string>
-  /** The SQL for that. */
+  /** The SQL that `migrate` runs. */
   migration?(url: string): Promise<string>
   /** Creates the default fence in the database of the leases, and resolves to its name. @default fences need other data */
   installFence?(url: string): Promise<string>
-  /** The SQL for that. */
+  /** The SQL that `installFence` runs. */
   leaseFenceSql?(url: string): Promise<string>
   /** Deletes everything stored for these names, held or not. @default the store keeps nothing of a free name */
   forgetNames?(url: string, names: readonly string[]): Promise<void>
-  /** The high-water marks that fences store there. @default there are none */
+  /** Opens the high-water marks that fences store there. @default there are none */
   openMarks?(url: string): Promise<OpenMarks>
-  /** The SQL that creates them. @default none is needed */
+  /** The SQL that creates the marks. @default none is needed */
   fenceSql?(url: string, options: FenceSqlOptions): Promise<string>
 }
 
@@ -44,7 +44,7 @@ export const ENGINES: readonly Engine[] = [
     example: 'sqlite:leases.db',
     clients: [],
     open: async url => (await import('./stores/sqlite/open.ts')).openSqlite(url),
-    // The process may change its folder before the file is opened.
+    // The process may change its working directory before the file is opened.
     elsewhere: url => `sqlite:${resolve(url.slice('sqlite:'.length))}`,
     openMarks: async url => (await import('./fencing/sqlite/open.ts')).openMarks(url),
     fenceSql: async (url, options) => (await import('./fencing/sqlite/open.ts')).fenceSql(url, options),

@@ -11,8 +11,8 @@ const known = new Set(['fence'])
 
 /**
  * Creates or upgrades what the store of a URL needs before its first use, such as the tables of PostgreSQL. It may run
- * again. Resolves to the names of the table of leases and of the table of marks. It is empty if the engine needs no
- * migration. Rejects as `connect` does, and `STORE_UNAVAILABLE`.
+ * again. Resolves to the names of the table of leases and of the table of marks, or to an empty list if the engine needs
+ * no migration. Rejects as `connect` does, and `STORE_UNAVAILABLE`.
  */
 export async function migrate(url: string, options: MigrateOptions = {}): Promise<readonly string[]> {
   const engine = engineFor(url, options)

@@ -4,7 +4,7 @@ import { LONGEST_TEXT, SEPARATOR } from './reserved.ts'
 import type { Store } from './store.ts'
 import { LONGEST_DELAY } from './timers.ts'
 
-/** Milliseconds. Below this, the margin and the delays of the event loop leave no time to work. */
+/** The shortest ttl in milliseconds. Below this, the margin and the delays of the event loop leave no time to work. */
 const SHORTEST_TTL = 10
 
 const control = /\p{Cc}/u
@@ -19,14 +19,14 @@ export function checkName(name: unknown): asserts name is string {
     throw invalid(`the name ${printable(show(name))} contains U+241F, which is reserved for markers`)
 }
 
-/** As `checkName`, for calls that show or break what is stored: markers too. */
+/** Like `checkName`, but also accepts the names of markers: for calls that show or break what is stored. */
 export function checkStoredName(name: unknown): asserts name is string {
   if (Array.isArray(name)) throw invalid('a lease has one name: for several use locks.all(names)')
   checkText(name, 'the name of a lease')
   if (name === '') throw invalid('the name of a lease is empty: give 1 to 255 bytes of text')
 }
 
-/** An owner or a note: at most 255 bytes of UTF-8 without control or invisible characters; may be empty. */
+/** Throws unless `text` (an owner or a note) has at most 255 bytes, and no control or invisible characters. */
 export function checkText(text: unknown, what: string): asserts text is string {
   if (typeof text !== 'string') throw invalid(`${what} must be a string, not ${show(text)}`)
   const bytes = Buffer.byteLength(text)
@@ -36,7 +36,7 @@ export function checkText(text: unknown, what: string): asserts text is string {
   if (!text.isWellFormed()) throw invalid(`${what} has half a surrogate pair (${show(text)}): it is not Unicode`)
 }
 
-/** A ttl or a `maxHold`: a whole number of milliseconds from 10 to 2^31 - 1 (about 24.8 days). */
+/** Throws unless a ttl or a `maxHold` is a whole number of milliseconds from 10 to 2^31 - 1 (about 24.8 days). */
 export function checkDuration(value: unknown, what: string): asserts value is number {
   if (Number.isInteger(value) && (value as number) >= SHORTEST_TTL && (value as number) <= LONGEST_DELAY) return
   throw invalid(
@@ -44,7 +44,7 @@ export function checkDuration(value: unknown, what: string): asserts value is nu
   )
 }
 
-/** A whole number from `least` to `most`. */
+/** Throws unless `value` is a whole number from `least` to `most`. */
 export function checkWhole(
   value: unknown,
   what: string,
@@ -56,30 +56,30 @@ export function checkWhole(
   throw invalid(`${what} must be a whole number from ${range}, not ${show(value)}`)
 }
 
-/** Throws `INVALID_ARGUMENT` unless it is a boolean. */
+/** Throws `INVALID_ARGUMENT` unless `value` is a boolean. */
 export function checkBoolean(value: unknown, what: string): asserts value is boolean {
   if (typeof value !== 'boolean') throw invalid(`${what} must be true or false, not ${show(value)}`)
 }
 
-/** A ttl: a duration that is no shorter than `store.guarantees.minTtl`. */
+/** Throws unless a ttl is a duration of at least `store.guarantees.minTtl`. */
 export function checkTtl(
   value: unknown,
   { kind, guarantees }: Pick<Store, 'kind' | 'guarantees'>,
   what = 'ttl',
 ): asserts value is number {
   checkDuration(value, 'ttl')
-  const shortest = guarantees?.minTtl ?? 0 // a store of the caller's may have no guarantees
+  const shortest = guarantees?.minTtl ?? 0 // a caller's own store may have no guarantees
   if (value < shortest)
     throw invalid(`${what} is ${value} ms; ${kind} needs at least ${shortest}. Durations are milliseconds`)
 }
 
-/** A limit on waiting: zero or more milliseconds, `Infinity` for no limit. */
+/** Throws unless a limit on waiting is zero or more milliseconds. `Infinity` means no limit. */
 export function checkWait(value: unknown, what: string): asserts value is number {
   if (typeof value === 'number' && value >= 0) return
   throw invalid(`${what} must be 0 or more milliseconds, or Infinity, not ${show(value)}`)
 }
 
-/** `true`, `false`, or `'thread'` if there can be one. */
+/** Throws unless `value` is `true`, `false`, or, where a heartbeat thread is possible, `'thread'`. */
 export function checkHeartbeat(value: unknown, hasThread: boolean): asserts value is boolean | 'thread' {
   if (typeof value === 'boolean') return
   if (value !== 'thread') throw invalid(`heartbeat must be true, false or 'thread', not ${show(value)}`)
@@ -90,7 +90,7 @@ export function checkHeartbeat(value: unknown, hasThread: boolean): asserts valu
   )
 }
 
-/** `undefined`, or something that is an `AbortSignal`, of this realm or of another. */
+/** Throws unless `value` is `undefined` or an `AbortSignal`. Accepts signals of another realm. */
 export function checkSignal(value: unknown): asserts value is AbortSignal | undefined {
   if (value === undefined) return
   if (typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value) return
@@ -117,12 +117,12 @@ export function checkNoMore(
   if (more.length > 0) throw invalid(`${call} takes nothing else, but got ${show(more[0])}: ${cure}`)
 }
 
-/** An `INVALID_ARGUMENT` error. */
+/** Makes an `INVALID_ARGUMENT` error. */
 export function invalid(message: string): LeaseError {
   return new LeaseError('INVALID_ARGUMENT', message)
 }
 
-/** A value from the caller, for the message of a `LeaseError`, which escapes what is invisible. */
+/** Formats a value from the caller for the message of a `LeaseError`, which escapes invisible characters. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from './time.ts'
 /** Sources of time and randomness. A simulation passes its own. */
 export interface Environment {
   readonly clock: Clock
-  /** From 0 up to 1, as `Math.random`. */
+  /** Returns a number from 0 up to 1, like `Math.random`. */
   readonly random: () => number
 }
 

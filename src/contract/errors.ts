@@ -13,8 +13,8 @@ checkNode()
  *   request that needs it.
  * - `LEASE_LOST`: the lease is over: it was not renewed in time, was broken, or was gone at release. Another holder may
  *   have begun. Stop, and treat what was written without a fence as doubtful.
- * - `MAX_HOLD`: the lease was held for `maxHold` and is no longer renewed. As `LEASE_LOST`; find out why the work took so
- *   long.
+ * - `MAX_HOLD`: the lease was held for `maxHold` and is no longer renewed. Act as for `LEASE_LOST`. Find out
+ *   why the work took so long.
  * - `STORE_UNAVAILABLE`: the store does not answer, or answers that it cannot serve. Try later; if `retryable` is false,
  *   change the server first, as the message says. A held lease goes on until its deadline, and its renewals are retried.
  * - `OUTCOME_UNKNOWN`: a request was sent and got no clear answer, so it may or may not have been carried out. Try again. A
@@ -55,17 +55,17 @@ export interface LeaseErrorOptions {
   /** Milliseconds after which the store expects to serve again. */
   readonly retryAfter?: number | undefined
   readonly holder?: LeaseRecord | undefined
-  /** Of BUSY and TOO_MANY_WAITERS: milliseconds that the call waited. */
+  /** With BUSY and TOO_MANY_WAITERS: milliseconds that the call waited. */
   readonly waited?: number | undefined
   /** What the work of `using` returned although its lease was lost. */
   readonly result?: unknown
-  /** Of STALE_TOKEN: the token that was shown. */
+  /** With STALE_TOKEN: the token that the writer presented. */
   readonly token?: bigint | undefined
-  /** Of STALE_TOKEN: the highest token that the resource has seen. */
+  /** With STALE_TOKEN: the highest token that the resource has seen. */
   readonly highest?: bigint | undefined
 }
 
-/** Also ends the search in causes that form a cycle. */
+/** How many causes `LeaseError.from` searches. The limit also ends the search if the causes form a cycle. */
 const DEEPEST_CAUSE = 10
 
 const DETAILS = ['leaseName', 'retryAfter', 'holder', 'waited', 'result', 'token', 'highest'] as const
@@ -79,12 +79,12 @@ const RETRYABLE: ReadonlySet<LeaseErrorCode> = new Set([
 
 const brand = Symbol.for('holdfast.LeaseError')
 
-/** Characters of a message, because servers may answer with texts of any length. `cause` has the whole text. */
+/** The most characters of a message, because servers may answer with long texts. `cause` has the whole text. */
 const LONGEST_MESSAGE = 2_000
 
 /** The error of one code, with the fields of that code. See `LeaseErrorCode` for the meaning of each code. */
 export interface LeaseErrorOf<Code extends LeaseErrorCode> extends Error {
-  /** `LeaseError`. */
+  /** Always `LeaseError`. */
   readonly name: 'LeaseError'
   /** What went wrong; `LeaseErrorCode` explains each code. */
   readonly code: Code
@@ -100,7 +100,7 @@ export interface LeaseErrorOf<Code extends LeaseErrorCode> extends Error {
   readonly waited: Code extends 'BUSY' | 'TOO_MANY_WAITERS' ? number : undefined
   /** What the work of `using` returned although its lease was lost. */
   readonly result: Code extends 'LEASE_LOST' | 'MAX_HOLD' ? unknown : undefined
-  /** The token that was shown. */
+  /** The token that the writer presented. */
   readonly token: Code extends 'STALE_TOKEN' ? bigint : undefined
   /** The highest token that the resource has seen. */
   readonly highest: Code extends 'STALE_TOKEN' ? bigint : undefined
@@ -193,7 +193,7 @@ function clipped(message: string): string {
   return messageText(message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message)
 }
 
-/** The message of an error, or the text of what was thrown instead of one. */
+/** The message of an error, or the text of another value that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -8,7 +8,7 @@ interface Emitter<Message> {
   publish(message: Message): void
 }
 
-// As an object, so that none can be missing.
+// An object and not an array, so that TypeScript finds a missing name.
 const NAMES: { readonly [Name in keyof LeaseEvents]: true } = {
   acquire_began: true,
   lease_acquired: true,
@@ -35,11 +35,11 @@ const NAMES: { readonly [Name in keyof LeaseEvents]: true } = {
   warning: true,
 }
 
-/** An emitter for each event. */
+/** The emitters of all events. */
 type Emitters = { readonly [Name in keyof LeaseEvents]: Emitter<LeaseEvents[Name]> }
 
 /**
- * Where an event is frequent or its message has a lease, check `hasSubscribers` before you build the message. Then an
+ * If an event is frequent or its message has a lease, check `hasSubscribers` before you build the message. Then an
  * event without subscribers costs a few nanoseconds.
  */
 export const events: Emitters = Object.fromEntries(

@@ -4,7 +4,7 @@ import type { LossReason } from './lease-events.ts'
 
 /** What a handle stands for. */
 export interface Held extends Pick<Lease, 'ttl'> {
-  /** Of a lease that is lost, also after its signal aborted for another reason. */
+  /** Why the lease was lost, also if its signal aborted earlier for another reason. */
   readonly loss?: LeaseError | undefined
   readonly lossReason?: LossReason | undefined
 }

@@ -40,7 +40,7 @@ export interface LeaseEvents {
     readonly name: string
     /** The caller. */
     readonly owner: string
-    /** The rejection. Of a busy name `BUSY`, also for `tryAcquire`; then nothing failed. */
+    /** The reason. `BUSY` if the name is busy, also for `tryAcquire`; then nothing failed. */
     readonly error: unknown
   }
   /** The store answered that another claim holds the name or is ahead in the queue. Emitted for each such answer. */
@@ -96,7 +96,7 @@ export interface LeaseEvents {
     readonly lease: Lease
     /** Latency of renewals in ms. */
     readonly p99: number
-    /** Ms, as in `locks.advice()`. */
+    /** The least ttl in ms that `locks.advice()` recommends. */
     readonly leastTtl: number
   }
   /** The lease is over although it was not released. `lease.signal` has aborted. */
@@ -117,7 +117,7 @@ export interface LeaseEvents {
     readonly name: string
     /** Who broke it. */
     readonly by: string
-    /** Outranks the old holder's token. */
+    /** A token that outranks the old holder's. */
     readonly token: bigint
   }
   /** The release of a held lease began. `lease_released`, `release_failed` or `lease_lost` follows. */
@@ -138,7 +138,7 @@ export interface LeaseEvents {
     readonly owner: string
     /** The lease, if it was held. */
     readonly lease: Lease | undefined
-    /** Of the last request. */
+    /** The error of the last request. */
     readonly error: LeaseError
   }
   /** The work of a leader has ended, and its lease with it. */
@@ -161,7 +161,7 @@ export interface LeaseEvents {
     readonly error: unknown
     /** Consecutive failures of the work, or of the store. */
     readonly failures: number
-    /** Ms until the next try. */
+    /** Ms until the next attempt. */
     readonly delay: number
   }
   /** An acquire, release or ping failed or was not answered. It may be retried. Failed renewals are `heartbeat_failed`. */
@@ -184,7 +184,7 @@ export interface LeaseEvents {
   }
   /** Requests shared a round trip, script, statement or transaction. */
   batch_sent: {
-    /** Their number. */
+    /** The number of requests. */
     readonly size: number
   }
   /** A claim collected the votes of a quorum, such as Redlock. */
@@ -217,9 +217,9 @@ export interface LeaseEvents {
   }
   /** A warning, which is also emitted by `process.emitWarning`. Once per process and cause, `HOLDFAST_TERM_FAILED` once per streak. */
   warning: {
-    /** Such as `HOLDFAST_EVICTION`. */
+    /** The stable code, such as `HOLDFAST_EVICTION`. */
     readonly code: WarningCode
-    /** For people. */
+    /** The text of the warning, for people to read. */
     readonly message: string
   }
 }

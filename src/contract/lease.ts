@@ -78,7 +78,7 @@ export declare class Lease implements AsyncDisposable {
   release(): Promise<LeaseEnd>
   /** Releases. Never rejects: call `assertHeld()` at the end of the block to detect a loss. */
   [Symbol.asyncDispose](): Promise<void>
-  /** Name, token (a decimal string), owner, ttl and remaining. */
+  /** Returns name, token (a decimal string), owner, ttl and remaining. */
   toJSON(): Record<string, unknown>
 }
 

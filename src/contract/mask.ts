@@ -13,14 +13,14 @@ function maskPlain(text: string): string {
   return text.replace(/\S+/g, maskWord).replace(/([?&]password=)[^\s&#]*/gi, '$1***')
 }
 
-/** The option `direct` of PostgreSQL is a URL, which is encoded. */
+/** Hides the password in an encoded URL, such as the option `direct` of PostgreSQL. */
 function maskEncoded(url: string): string {
   try {
     const plain = decodeURIComponent(url)
     const masked = maskPlain(plain)
     return masked === plain ? url : encodeURIComponent(masked)
   } catch {
-    return '***' // What cannot be decoded may have a password anywhere.
+    return '***' // A text that cannot be decoded may have a password anywhere.
   }
 }
 

@@ -1,4 +1,4 @@
-/** Why this Node cannot run Holdfast; `undefined` if it can. `engines` in package.json only warns. */
+/** Says why this Node cannot run Holdfast. `undefined`: it can. `engines` in package.json only warns. */
 export function oldNode(): string | undefined {
   const { node, bun, deno } = process.versions
   if (bun !== undefined || deno !== undefined) return undefined // they only claim to be a version of Node
@@ -7,7 +7,7 @@ export function oldNode(): string | undefined {
   return `Node ${node} is too old: Holdfast needs Node 22.13 or newer`
 }
 
-/** Throws an `Error` there. */
+/** Throws an `Error` if this Node cannot run Holdfast. */
 export function checkNode(): void {
   const problem = oldNode()
   if (problem !== undefined) throw new Error(problem)

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 import { openSync, readSync } from 'node:fs'
 
-// One call of Node's generator for 256 ids: it costs about as much as for one.
+// One call of Node's generator serves 256 ids. It costs about as much as a call for one id.
 const pool = new Uint32Array(1_024)
 const text = Buffer.from(pool.buffer)
 let used = pool.length
@@ -27,7 +27,7 @@ export function randomId(): string {
   return text.toString('hex', 4 * (end - 4), 4 * end)
 }
 
-/** Takes 0.8 us. Where it fails, as on Windows, the bits are of Node's generator and the time only. */
+/** Takes 0.8 us. If it fails, as on Windows, ids consist only of Node's random bits and the time. */
 function drawFromKernel(): void {
   try {
     kernel ??= process.platform === 'win32' ? -1 : openSync('/dev/urandom', 'r')

@@ -5,9 +5,9 @@ import { LARGEST_LIMIT, type LeaseRecord, type NodeRecord } from './store.ts'
 /** The holders of one name, its waiters, and the servers that decide. */
 export interface NameState {
   readonly name: string
-  /** Those of the lowest slots first. At most one where nobody shares the name. */
+  /** The holders, those of the lowest slots first. At most one unless the name is shared. */
   readonly holders: readonly LeaseRecord[]
-  /** In order. Empty where the store has no queue. */
+  /** The waiters in the order of the queue. Empty if the store has no queue. */
   readonly waiters: readonly LeaseRecord[]
   /** The servers of the store, if it is made of several. */
   readonly nodes?: readonly NodeRecord[]
@@ -25,7 +25,7 @@ export function stateOf(name: string, records: readonly (LeaseRecord | NodeRecor
   }
 }
 
-/** Can several hold the name at a time, by those who do? */
+/** Is the name shared, to judge by its holders? Then several can hold it at a time. */
 export function isShared(holders: readonly Pick<LeaseRecord, 'limit'>[]): boolean {
   return holders.length > 1 || holders.some(({ limit = 1 }) => limit > 1)
 }
@@ -37,7 +37,7 @@ export function useOf(holders: readonly Pick<LeaseRecord, 'limit' | 'slots'>[]):
   return least < LARGEST_LIMIT ? `${used} of ${least}` : `${used} ${used === 1 ? 'reader' : 'readers'}`
 }
 
-/** How a waiter wants a name that others may share: `reader`, `writer` or `for 2 slots`. Empty: there is nothing to say. */
+/** What a waiter for a shared name wants: `reader`, `writer` or `for 2 slots`. Empty for a plain lease. */
 export function wantOf(
   { limit = 1, units = 1 }: Pick<LeaseRecord, 'limit' | 'units'>,
   ofName: readonly Pick<LeaseRecord, 'limit'>[],
@@ -47,7 +47,7 @@ export function wantOf(
   return limit === 1 && ofName.some(each => each.limit === LARGEST_LIMIT) ? 'writer' : ''
 }
 
-/** Slots for people: `slot 3`, `slots 0-2, 5`. */
+/** The text for some slots, such as `slot 3` or `slots 0-2, 5`. */
 export function slotsText(slots: readonly number[] = [0]): string {
   const ranges: [first: number, last: number][] = []
   for (const slot of slots) {
@@ -65,7 +65,7 @@ export function isLease(record: LeaseRecord | NodeRecord): record is LeaseRecord
 }
 
 /**
- * The record as callers get it: in whole milliseconds, with texts that are printable and no longer than this library
+ * The record as callers get it: in whole milliseconds, with printable texts that are no longer than this library
  * writes them, and with a `toJSON`, because JSON has no bigint.
  */
 export function visible(record: LeaseRecord): LeaseRecord {
@@ -84,7 +84,7 @@ export function recordToJSON(record: LeaseRecord): Record<string, unknown> {
   return { ...record, token: record.token?.toString() }
 }
 
-/** Another program may have written a longer text, and any characters. */
+/** Clips a text and escapes its characters, because another program may have written any text. */
 function clipped(written: string): string {
   const text = printable(written)
   if (Buffer.byteLength(text) <= LONGEST_TEXT) return text

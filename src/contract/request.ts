@@ -1,7 +1,7 @@
 import { LeaseError, messageOf } from './errors.ts'
 import type { Clock } from './time.ts'
 
-/** What to do about a server that does not answer. */
+/** The advice in messages about a server that does not answer. */
 export const CHECK = ': check its address, and that it runs'
 
 /** Cancels a series of steps, one at a time. So a wait of many requests adds one listener to the caller's signal. */
@@ -42,8 +42,8 @@ export interface RequestOptions {
 }
 
 /**
- * Puts one request to a store. After `limit` ms it rejects with `OUTCOME_UNKNOWN`, whatever the client library still does
- * with it. A cancelled request rejects at once with the reason. An error that is no `LeaseError` becomes
+ * Sends one request to a store. After `limit` ms it rejects with `OUTCOME_UNKNOWN`, even if the client library still
+ * works on it. A cancelled request rejects at once with the reason. An error that is no `LeaseError` becomes
  * `STORE_UNAVAILABLE`.
  */
 export function request<Answer>(
@@ -54,7 +54,7 @@ export function request<Answer>(
 ): Promise<Answer> {
   const { cancel, background } = options
   return new Promise((resolve, reject) => {
-    cancel?.throwIfCancelled() // it may have been between two steps
+    cancel?.throwIfCancelled() // the cancellation may have come between two steps
     const controller = new AbortController()
     const end = (): void => {
       stopTimer()
@@ -67,7 +67,7 @@ export function request<Answer>(
     }
     const giveUp = (): void =>
       stop(new LeaseError('OUTCOME_UNKNOWN', `the store did not answer within ${Math.round(limit)} ms${CHECK}`))
-    // Answers that came while the event loop was blocked are read before they count as missing.
+    // Before the limit counts, read the answers that came while the event loop was blocked.
     const isOver = (): void => {
       stopTimer = clock.after(0, giveUp, background)
     }
@@ -86,7 +86,7 @@ export function request<Answer>(
   })
 }
 
-/** Accepts stores that throw synchronously, or answer without a promise. */
+/** Calls the store. Accepts stores that throw synchronously or return a plain value. */
 function call<Answer>(send: (signal: AbortSignal) => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
   try {
     return Promise.resolve(send(signal))
@@ -135,7 +135,7 @@ export function backoff(failures: number, random: () => number = Math.random, pa
   return Math.min(shortest * 2 ** (failures - 1), longest) * (0.5 + random() / 2)
 }
 
-/** The error of a store as a `LeaseError`. */
+/** Converts the error of a store to a `LeaseError`. */
 export function storeError(error: unknown): LeaseError {
   if (LeaseError.is(error)) return error
   return new LeaseError('STORE_UNAVAILABLE', `the store failed: ${messageOf(error)}`, { cause: error })

@@ -1,4 +1,4 @@
-/** Runs pieces of work one at a time, in the order of the calls, also after one fails. */
+/** Runs pieces of work one at a time, in the order of the calls. A failure does not stop the next ones. */
 export class Sequence {
   #last: Promise<unknown> = Promise.resolve()
 

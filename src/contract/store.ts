@@ -1,7 +1,7 @@
 /**
- * The contract between the core and an engine. A store answers requests. Waiting, retries, timers and deadlines are the
- * core's. The core relies on rules R1 to R15 (there is no R14) and on nothing else. A case of `holdfast/conformance` that
- * checks a rule begins with its number.
+ * The contract between the core and an engine. A store answers requests. The core does the waiting, the retries, the
+ * timers and the deadlines. It relies on rules R1 to R15 (there is no R14) and on nothing else. A case of
+ * `holdfast/conformance` that checks a rule begins with its number.
  *
  * R1. No slot of a name is used twice, and every slot in use is below the limit of every claim that holds
  *     (`guarantees.exclusion`). So a claim of limit 1 holds alone. A grant takes the lowest free slots, one for each unit, and
@@ -102,9 +102,9 @@ export interface Claim {
   readonly note: string
   /** May the claim join the queue? If not, a busy answer leaves nothing behind. */
   readonly queue: boolean
-  /** Its slots, and all others in use, are below this number, which is at most `LARGEST_LIMIT`. @default 1, so it holds alone */
+  /** The slots of the claim, and all others in use, are below it. At most `LARGEST_LIMIT`. @default 1: it holds alone */
   readonly limit?: number | undefined
-  /** How many slots it wants: at most its limit, and at most `MOST_UNITS`. @default 1 */
+  /** The number of slots that the claim wants: at most its limit, and at most `MOST_UNITS`. @default 1 */
   readonly units?: number | undefined
   /** The round trip of its requests in milliseconds (R8). @default what the store measures */
   readonly roundTrip?: number | undefined
@@ -118,11 +118,11 @@ export interface Grant {
   readonly token: bigint
   /** Milliseconds, as the server granted them (R6). It may be more than the claim asked for. */
   readonly ttl: number
-  /** The slots that it holds, in rising order. @default 0 alone, as of every claim of limit 1 */
+  /** The slots that it holds, in rising order. @default slot 0, which every claim of limit 1 holds */
   readonly slots?: readonly number[] | undefined
 }
 
-/** Others hold what the claim wants, or are ahead of it in the queue. */
+/** The claim does not hold: others hold what it wants, or are ahead of it in the queue. */
 export interface Busy {
   readonly held: false
   /** Ask again after this many milliseconds unless a wake comes first. */
@@ -152,18 +152,18 @@ export interface LeaseRecord {
   readonly name: string
   readonly state: 'held' | 'waiting'
   readonly owner: string
-  /** Only for a holder. */
+  /** The fencing token. Only for a holder. */
   readonly token?: bigint | undefined
   readonly note: string
   /** Milliseconds until the lease, or the position in the queue, lapses unless it is renewed. */
   readonly remaining: number
-  /** Only for a waiter: 0 is the next to hold. */
+  /** Only for a waiter: its position in the queue. 0 is the next to hold. */
   readonly position?: number | undefined
   /** The limit of the claim. @default 1 */
   readonly limit?: number | undefined
-  /** Only for a holder: its slots, in rising order. @default 0 alone */
+  /** Only for a holder: its slots, in rising order. @default slot 0 */
   readonly slots?: readonly number[] | undefined
-  /** Only for a waiter: how many slots it wants. @default 1 */
+  /** Only for a waiter: the number of slots that it wants. @default 1 */
   readonly units?: number | undefined
 }
 
@@ -173,7 +173,7 @@ export interface NodeRecord {
   readonly name: string
   /** `quarantined`: it may have lost leases, and votes again in `remaining` ms. `unavailable`: it does not answer. */
   readonly state: 'serving' | 'quarantined' | 'unavailable'
-  /** Milliseconds. Only for a quarantined server. */
+  /** Milliseconds until a quarantined server votes again. */
   readonly remaining?: number | undefined
   /** Why it does not serve. */
   readonly reason?: string | undefined
@@ -183,15 +183,15 @@ export interface NodeRecord {
 export interface Guarantees {
   /** Which processes share the names: one process, those of one machine, or all that reach the server. */
   readonly scope: 'process' | 'machine' | 'network'
-  /** When two holders can believe that they hold the same lease, in a sentence. Fencing then decides. */
+  /** A sentence: when two processes can believe that they hold the same lease. Fencing then decides. */
   readonly exclusion: string
-  /** What keeps tokens rising, in a sentence. */
+  /** A sentence: what keeps tokens rising. */
   readonly token: string
   /** Does the store serve waiters in the order in which they came? */
   readonly order: 'first come, first served' | 'not promised'
   /**
    * `slots`: a name has as many slots as the limits of claims allow (R1). `exclusive`: every claim holds alone, and a limit is
-   * ignored. Semaphores then are leases on one of several names, in no order, and readers and writers are refused.
+   * ignored. A permit is then a lease on one of several names, without a queue. Readers and writers are refused.
    * @default exclusive
    */
   readonly sharing?: 'slots' | 'exclusive' | undefined
@@ -210,21 +210,21 @@ export interface Guarantees {
   readonly takeover?: Takeover | undefined
   /** The clock that decides when a lease has ended. */
   readonly clock: string
-  /** What survives a restart or a failover of the server, in a sentence. */
+  /** A sentence: what survives a restart or a failover of the server. */
   readonly durability: string
-  /** Everything it does not promise, a sentence each. */
+  /** What the store does not promise: a sentence for each. */
   readonly limits: readonly string[]
 }
 
 /**
- * How long after the last renewal of a holder that died the next waiter holds, at most: the ttl times `factor`, rounded
- * up to a multiple of `step`, at least `least`, plus `extra`. Durations are milliseconds. It holds for a cluster whose
- * leader stays, with the default settings of its servers.
+ * The longest time from the last renewal of a holder that died until the next waiter holds: the ttl times `factor`,
+ * rounded up to a multiple of `step`, at least `least`, plus `extra`. Durations are milliseconds. It applies to a cluster
+ * that keeps its leader, with the default settings of its servers.
  */
 export interface Takeover {
-  /** @default 1 */
+  /** Multiplies the ttl. @default 1 */
   readonly factor?: number
-  /** @default 1 */
+  /** Rounds up to a multiple of this. @default 1 */
   readonly step?: number
   readonly least: number
   readonly extra: number
@@ -233,31 +233,31 @@ export interface Takeover {
 /** The names to inspect: exactly one, or all with the same prefix. */
 export type Query = { readonly name: string } | ({ readonly prefix: string } & Pacing)
 
-/** How a long search is slowed down, and what it costs. */
+/** Slows down a long search, and counts its requests. */
 export interface Pacing {
   /**
-   * A store that must search the keys of others calls this between two requests, and goes on when it resolves. If it
-   * rejects, so does the iteration.
+   * A store that must search among keys of other programs calls this between two requests, and goes on when it
+   * resolves. If it rejects, so does the iteration.
    */
   readonly between?: (() => Promise<void>) | undefined
   /**
-   * A store that reads many names in a request calls this with the number of requests that it sends. That is a fraction
-   * for a name that shares a request with others.
+   * A store that reads many names in one request calls this with the number of requests that it sends. For a name that
+   * shares a request with others, the number is a fraction.
    */
   readonly sent?: ((requests: number) => void) | undefined
 }
 
-/** Whom `break` takes a name from, and for whom. */
+/** The parameters of `break`: which leases end, and who ends them. */
 export interface BreakParameters {
-  /** A person or a process, for people to read. It decides nothing. */
+  /** The person or process that breaks the lease, for people to read. It decides nothing. */
   readonly by: string
-  /** Only the lease with this token is ended. @default those of all holders */
+  /** Ends only the lease with this token. @default the leases of all holders */
   readonly token?: bigint | undefined
-  /** Only the lease that has this slot is ended. @default those of all holders */
+  /** Ends only the lease that has this slot. @default the leases of all holders */
   readonly slot?: number | undefined
 }
 
-/** The largest limit of a claim. A reader has it. */
+/** The largest limit of a claim. Readers have this limit. */
 export const LARGEST_LIMIT: number = 2 ** 31 - 1
 
 /** The most slots of one claim. */
@@ -272,7 +272,7 @@ export type ClaimKey = Pick<Claim, 'name' | 'id' | 'token'>
  * caller's interest, never what the server does.
  */
 export interface Store extends AsyncDisposable {
-  /** For people, such as `sqlite` or `redis cluster`. */
+  /** The kind of store, such as `sqlite` or `redis cluster`, for people to read. */
   readonly kind: string
   readonly guarantees: Guarantees
   /** Requests the name, and says whether the claim holds it now. R1 to R3, R5, R6, R8. */

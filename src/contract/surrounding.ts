@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** What work runs under. */
+/** The lease under which work runs. */
 export interface Surrounding {
-  /** A lease, or a set of leases. */
+  /** The handle of the lease, or of the set of leases. */
   readonly handle: unknown
-  /** What the call was made in. */
+  /** The surrounding in which the call was made. */
   readonly outer: Surrounding | undefined
 }
 

@@ -5,9 +5,9 @@ import { Timers } from './timers.ts'
  * A process's view of passing time, in milliseconds. Injected everywhere, so that tests and simulations decide it.
  */
 export interface Clock {
-  /** Elapsed time since a fixed moment. It never goes back, and counts the sleep of a suspended machine. */
+  /** Milliseconds since a fixed moment. They never go back, and include the time for which the machine was suspended. */
   now(): number
-  /** Milliseconds since 1970 by the wall clock. For token floors and for people; it never decides who holds. */
+  /** Milliseconds since 1970 by the wall clock. Used for the least token and for people. It never decides who holds. */
   wall(): number
   /**
    * Calls `action` once, after `delay` ms. Returns a function that cancels it. A `background` timer does not keep the
@@ -74,13 +74,13 @@ export function takeoverTime(ttl: number, takeover: Takeover | undefined): numbe
   return Math.max(Math.ceil((ttl * factor) / step) * step, least) + extra
 }
 
-/** Milliseconds. A store remembers a withdrawn claim for at least as long (R4). */
+/** The longest limit of a request, in milliseconds. A store remembers a withdrawn claim for at least as long (R4). */
 export const LONGEST_REQUEST = 5_000
 
 /** Milliseconds that the last request of a wait or of a withdrawal gets when the time is up. */
 export const LAST_REQUEST = 50
 
-/** Milliseconds that a call waits for the store: a try, an inspection, a release. */
+/** Milliseconds that a call waits for the store, such as `tryAcquire`, an inspection or a release. */
 export const LONGEST_TRY = 2_000
 
 /**
@@ -90,8 +90,8 @@ export const LONGEST_TRY = 2_000
 export const LONGEST_SLEEP = 5_000
 
 /**
- * The share of the time of a call that its first request gets, and of a try that each request of a release gets. By then a
- * dead connection has been replaced, and the next request goes over the new one.
+ * The share of a call's time that its first request gets. Each request of a release gets this share of `LONGEST_TRY`. By
+ * then a dead connection has been replaced, and the next request uses the new one.
  */
 export const FIRST_TRY = 0.7
 
@@ -106,7 +106,7 @@ export function margin(ttl: number): number {
   return ttl * DRIFT + 2
 }
 
-/** Grace period in milliseconds, without the round trip: after a release only the first waiter may take the name; then the second may too. */
+/** The grace period in milliseconds, without the round trip. Until it ends, only the first waiter may take a free name. */
 export const TURN = 100
 
 /** The most milliseconds that a round trip adds to a grace period. A dead waiter blocks the others for as long. */
@@ -117,7 +117,7 @@ export function gracePeriod(roundTrip: number | undefined): number {
   return TURN + roundTripOf(roundTrip)
 }
 
-/** What a round trip of `ms` adds to the grace period of a waiter, in whole milliseconds. What is no duration counts as none. */
+/** Whole milliseconds that a round trip of `ms` adds to the grace period of a waiter; 0 for an invalid duration. */
 export function roundTripOf(ms: number = 0): number {
   return Math.min(Math.max(Math.floor(ms), 0) || 0, LONGEST_ROUND_TRIP)
 }

@@ -1,7 +1,7 @@
 import { type Entry, List } from './list.ts'
 import { inRootContext } from './root-context.ts'
 
-/** `setTimeout` fires at once above this (2^31 - 1 ms, about 24.8 days); it is also the longest ttl. */
+/** Above this delay `setTimeout` fires at once (2^31 - 1 ms, about 24.8 days). It is also the longest ttl. */
 export const LONGEST_DELAY = 2_147_483_647
 
 /** Milliseconds for which an unused timer of Node may be kept: most durations are needed again soon. */
@@ -16,14 +16,14 @@ interface Timer {
 
 /**
  * Timers of this process. All fire in the root context. Timers of equal duration share one timer of Node, which is not
- * cleared when they are: most timers are for requests and are cancelled soon, and to set and clear a timer of Node costs
- * 5 us in a cold event loop.
+ * cleared when they are. Most timers are for requests and are cancelled soon, and setting and clearing a timer of Node
+ * costs 5 us in a cold event loop.
  */
 export class Timers {
   #queues = new Map<number, TimerQueue>()
   #setTimeout: unknown
 
-  /** As `Clock.after`. Without a delay, `action` is called after the pending input is read. */
+  /** Does what `Clock.after` promises. Without a delay, `action` is called after the pending input is read. */
   set(delay: number, action: () => void, background: boolean): () => void {
     if (delay <= 0) {
       const immediate = setImmediate(action)
@@ -83,7 +83,7 @@ class TimerQueue {
         return
       }
       this.#remove(entry)
-      // An action that throws stops no other one. An earlier action may cancel a later one.
+      // An action that throws does not stop the others. An earlier action may cancel a later one.
       queueMicrotask(() => {
         if (!timer.isOff) timer.action()
       })

@@ -4,7 +4,7 @@ import { events } from './events.ts'
 import { messageText } from './reserved.ts'
 import type { WarningCode } from './warning-code.ts'
 
-/** Warnings per code: a program may use any number of names. */
+/** The most causes per code that are warned about, because a program may use any number of names. */
 const MOST_CAUSES = 10
 
 // Threads that start later get a copy, so that they do not repeat a warning.
@@ -22,7 +22,7 @@ export function warn(code: WarningCode, message: string, cause = ''): void {
   emit(code, message)
 }
 
-/** Warns each time it is called, with the error and its stack. For a cause that may end and come back. */
+/** Warns at each call, with the error and its stack. Use it for a cause that may end and come back. */
 export function warnAgain(code: WarningCode, message: string, error: unknown): void {
   emit(code, `${message}: ${messageOf(error)}`, error instanceof Error ? error.stack : undefined)
 }

@@ -1,8 +1,8 @@
 import { AsyncResource } from 'node:async_hooks'
 
 /**
- * An `AbortController` that is made when the signal is first read: most leases are released before. Listeners of the signal
- * run in the async context of that read.
+ * An `AbortController` that is made when the signal is first read, because most leases are released before. Listeners of
+ * the signal run in the async context of that read.
  */
 export class AbortSource {
   #controller: AbortController | undefined

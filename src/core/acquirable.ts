@@ -3,7 +3,7 @@ import type { Host } from './host.ts'
 import { type AcquireOptions, type AcquireTerms, keysOf, type TryOptions, type Verb } from './options.ts'
 import { type Holding, type NotAcquired, type Tried, type Work, type WorkArguments, workOf } from './work.ts'
 
-/** Something that is acquired as a lease is, with the same options, errors, signals and events. `O`: further options. */
+/** Something that is acquired like a lease, with the same options, errors, signals and events. `O`: further options. */
 export interface Acquirable<L extends AsyncDisposable, O = unknown> {
   /**
    * Acquires it, and waits while others hold it. It is renewed until `release()`. Rejects as `Locks.acquire`. A call that
@@ -18,12 +18,12 @@ export interface Acquirable<L extends AsyncDisposable, O = unknown> {
    */
   using<R>(work: Work<L, R>): Promise<R>
   using<R>(options: (AcquireOptions & O) | undefined, work: Work<L, R>): Promise<R>
-  /** As `using`, if that is possible without waiting. Otherwise the work does not run. Rejects as `Locks.tryUsing`. */
+  /** Like `using`, but only if no waiting is needed. Otherwise the work does not run. Rejects as `Locks.tryUsing`. */
   tryUsing<R>(work: Work<L, R>): Promise<Tried<R>>
   tryUsing<R>(options: (TryOptions & O) | undefined, work: Work<L, R>): Promise<Tried<R>>
 }
 
-/** What a call returns for what it holds, or did not acquire in time. */
+/** Makes the result of a call from what it holds, or from the failure to acquire it in time. */
 export type ResultOf<L, Result> = (held: Holding<L> | NotAcquired) => Result
 
 /** Implements the verbs for anything that can be held. */
@@ -61,12 +61,12 @@ export abstract class Acquiring<L extends AsyncDisposable, O = unknown> implemen
   }
 
   /**
-   * Acquires within `terms.wait`; 0 means without waiting. Rejects with any error but `BUSY`. `options`: as the caller
-   * gave them, for those of `O`.
+   * Acquires within `terms.wait`; 0 means without waiting. Rejects with any error but `BUSY`. `options`: what the caller
+   * passed, which includes the options of `O`.
    */
   protected abstract hold<R>(terms: AcquireTerms, options: O, resultOf: ResultOf<L, R>): Promise<R>
 
-  /** Without a promise of its own, which thousands of waiters would keep. */
+  /** Calls `hold` without a promise of its own, which thousands of waiters would keep. */
   #hold<R>(verb: Verb, options = {} as AcquireOptions & O, resultOf: ResultOf<L, R>): Promise<R> {
     try {
       const known = keysOf(verb)
@@ -78,7 +78,7 @@ export abstract class Acquiring<L extends AsyncDisposable, O = unknown> implemen
   }
 }
 
-/** Throws the `BUSY` of a call that did not acquire. */
+/** Returns what was acquired, or throws the `BUSY` of a call that did not acquire. */
 export function acquired<L>(held: Holding<L> | NotAcquired): Holding<L> {
   if ('handle' in held) return held
   throw held.timeout()

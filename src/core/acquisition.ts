@@ -60,7 +60,7 @@ export interface Acquired {
  * With `wait` 0 it gets two requests, which together take as long as one.
  */
 export class Acquisition {
-  /** May the store know the claim? */
+  /** Is it possible that the store knows the claim? */
   #mayBeKnown = false
   /** May an unanswered request still arrive? */
   #unsettled = false
@@ -72,24 +72,24 @@ export class Acquisition {
   #started = Number.POSITIVE_INFINITY
   #giveUpAt = 0
   #watch: AbortController | undefined
-  /** Since when the store has not answered. Time in which this process was paused is not counted. */
+  /** The time at which the store stopped answering. Time in which this process was paused is not counted. */
   #silentSince = 0
   #requests = 0
   #failures = 0
-  /** The last failure since then. A request that `wait` has cut short does not count. */
+  /** The last failure since the store stopped answering. A request that `wait` has cut short does not count. */
   #reason: LeaseError | undefined
-  /** When to send the next request. */
+  /** The time at which to send the next request. */
   #askAt = 0
   #busy: Busy | undefined
   /** A lease of this process for which the call waits. */
   #waitsFor: ListedLease | undefined
-  /** Do other locks of this process hold it? */
+  /** Do other locks of this process hold the name? */
   #isElsewhere = false
   #isReported = false
   #isArmed = false
-  /** Is the time over? */
+  /** Has the time for the call run out? */
   #isOver = false
-  /** Is it counted among those that wait? */
+  /** Is this call counted among those that wait? */
   #waits = false
   #endPause: (() => void) | undefined
   readonly #armPause = (wake: () => void): void => {
@@ -105,7 +105,7 @@ export class Acquisition {
     this.#cancel = cancel
   }
 
-  /** `undefined`: the name was not acquired within `wait`. */
+  /** Resolves to the acquired claim, or to `undefined` if the name was not acquired within `wait`. */
   async run(): Promise<Acquired | undefined> {
     this.#started = this.#core.clock.now()
     this.#giveUpAt = this.#started + this.#wait
@@ -129,7 +129,7 @@ export class Acquisition {
     }
   }
 
-  /** Throws if too many wait. Not before the first answer: a name that is free has room for any number of calls. */
+  /** Throws if too many calls wait. Called after the first answer, because any number of calls may ask for a free name. */
   #beginWait(): void {
     if (this.#wait === 0) return
     const { waiters } = this.#core
@@ -138,7 +138,7 @@ export class Acquisition {
     this.#waits = true
   }
 
-  /** Asks once. Without `await`, because a wait keeps what its function keeps. */
+  /** Asks once. Does not use `await`, because a function that awaits keeps its variables in memory. */
   #attempt(sent: number): Promise<Acquired | undefined> {
     const { clock, store } = this.#core
     const limit = this.#limitAt(sent)
@@ -148,7 +148,7 @@ export class Acquisition {
       .catch(error => this.#onFailure(error, sent, limit))
   }
 
-  /** Milliseconds for a request. The first leaves time for a second over another connection. */
+  /** Milliseconds for a request. The first request leaves time for a second one over another connection. */
   #limitAt(sent: number): number {
     const most = this.#mostPerRequest
     const total = this.#wait > 0 ? this.#wait : most
@@ -158,13 +158,13 @@ export class Acquisition {
     return Math.min(most, Math.max(total * FIRST_TRY, least && Math.min(Math.max(left, least), LEAST_FIRST)))
   }
 
-  /** Milliseconds for one request. With `wait` 0, for both requests together. */
+  /** The most milliseconds for one request. With `wait` 0 they are for both requests together. */
   get #mostPerRequest(): number {
     const most = requestLimit(this.#claim.ttl, this.#core.store.guarantees?.acquireShare)
     return this.#wait > 0 ? most : Math.min(most, LONGEST_TRY)
   }
 
-  /** The `BUSY` of a run that ended without a lease. Always the same one. */
+  /** The `BUSY` error of a run that ended without a lease. Each call returns the same error. */
   timeout(): LeaseErrorOf<'BUSY'> {
     if (this.#timeout) return this.#timeout
     const { name } = this.#claim
@@ -175,13 +175,13 @@ export class Acquisition {
     return this.#timeout
   }
 
-  /** The holder that the store named last. Made when it is needed: thousands of waiters would keep a copy each. */
+  /** The holder that the store named last. It is made on demand, because thousands of waiters would keep a copy each. */
   get #holder(): LeaseRecord | undefined {
     const holder = this.#busy?.holder
     return holder && visible(holder)
   }
 
-  /** Throws for a grant that has ended before its answer came. Asking again renews the same claim. */
+  /** Throws for a grant that ended before its answer came. Asking again renews the same claim. */
   #accept(grant: Grant, sent: number): Acquired {
     const now = this.#core.clock.now()
     checkTerm(grant, now - sent)
@@ -204,7 +204,7 @@ export class Acquisition {
     this.#isOver = now >= this.#giveUpAt
   }
 
-  /** Throws if a retry is useless, or comes too late. */
+  /** Throws if a retry is useless or would come too late. */
   #onFailure(reason: unknown, sent: number, limit: number): undefined {
     this.#mayBeKnown = true
     this.#unsettled = true
@@ -217,7 +217,7 @@ export class Acquisition {
       this.#silentSince = sent
       this.#reason = undefined
     }
-    // This process may not have sent it yet.
+    // This process may not have sent the request yet.
     const isCutShort = this.#wait > 0 && limit < this.#mostPerRequest && now >= sent + limit
     if (!isCutShort || error.code !== 'OUTCOME_UNKNOWN') this.#reason = error
     this.#silentSince += Math.max(now - sent - limit, 0)
@@ -226,7 +226,7 @@ export class Acquisition {
     this.#askWithin(Math.max(retryAfter, backoff(this.#failures, this.#core.random)))
     if (retryAfter > 0) this.#silentSince = now
     if (!error.retryable) throw error
-    // Its connection may have been dead, and the store has another by now.
+    // The connection may have been dead, and the store may have replaced it by now.
     const isTriedAgain = this.#wait === 0 && this.#failures === 1 && error.code === 'OUTCOME_UNKNOWN'
     if (isTriedAgain && now < this.#started + this.#mostPerRequest) return
     const isOver = now + retryAfter >= this.#giveUpAt
@@ -236,7 +236,7 @@ export class Acquisition {
     }
     const cause = this.#reason ?? error
     if (error.code !== 'OUTCOME_UNKNOWN') throw cause
-    // How long the name may be held.
+    // Say how long the name may be held.
     const message =
       `${cause.message} (asked ${this.#failures}x in ${Math.round(now - this.#silentSince)} ms); ` +
       `if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
@@ -267,12 +267,12 @@ export class Acquisition {
 
   #askWithin(delay: number): void {
     const at = this.#core.clock.now() + delay
-    if (!(at < this.#askAt)) return // nor when NaN
+    if (!(at < this.#askAt)) return // also returns if `at` is NaN
     this.#askAt = at
     this.#endPause?.()
   }
 
-  /** Sleeps until something is to be done. `undefined`: it is time to ask. */
+  /** Sleeps until there is something to do. `undefined`: it is time to ask. */
   #pause(): Promise<void> | undefined {
     const { clock } = this.#core
     this.#reportSelfWait() // first: a listener may release the lease, which wakes this call
@@ -283,7 +283,7 @@ export class Acquisition {
     return pause(clock, until - clock.now(), { cancel: this.#cancel, arm: this.#armPause })
   }
 
-  /** Checks whether it has waited for at least one ttl, and this process has held the name for at least one ttl. */
+  /** Finds a self-wait: for at least one ttl this call has waited, and this process has held the name. */
   check(now: number, own: ReadonlyMap<string, ListedLease>, all: ReadonlyMap<string, readonly ListedLease[]>): void {
     const { name, ttl, limit } = this.#claim
     const holder = this.#busy?.holder
@@ -311,10 +311,10 @@ export class Acquisition {
     warn('HOLDFAST_SELF_WAIT', `${what}; ${cure}; --trace-warnings shows the call`, name)
   }
 
-  /** Of the name, for the message of an error: `… is held by …`. */
+  /** The state of the name for the message of an error: `… is held by …`. */
   get state(): string {
     const holder = this.#holder
-    // Another owner means other locks, which saves the search. The token decides, because owners may be shared.
+    // Another owner means other locks, so no search is needed. The token decides, because locks may share an owner.
     const mayBeOwn = holder?.owner === this.#claim.owner && this.#claim.limit === undefined
     const own = mayBeOwn ? this.#core.heldLease(this.#claim.name) : undefined
     const isOwn = own !== undefined && own.token === holder?.token
@@ -328,7 +328,7 @@ export class Acquisition {
   }
 }
 
-/** Throws `OUTCOME_UNKNOWN` for a grant that has ended before its answer came, which took `elapsed` ms. */
+/** Throws `OUTCOME_UNKNOWN` for a grant that ended before its answer came after `elapsed` ms. */
 function checkTerm({ ttl }: Grant, elapsed: number): void {
   if (elapsed < ttl - margin(ttl)) return // false if the ttl is NaN
   const message = `the store granted ${ttl} ms, and its answer took ${Math.round(elapsed)} ms`

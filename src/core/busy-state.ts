@@ -1,11 +1,11 @@
 import { type Busy, type Claim, LARGEST_LIMIT } from '../contract/store.ts'
 
-/** About a call that waits for a lease of the same process: another request may hold it, which is no mistake. */
+/** Text for a call that waits for a lease of its own process. If another request holds it, that is no mistake. */
 export const IF_INSIDE = 'if this call is inside it, leases are not re-entrant'
 
 /**
- * Why a name is busy for a claim, for the message of an error: `… is held by …`. `own`: the same of a lease of these locks,
- * if it is the holder.
+ * Says why a name is busy for a claim, for the message of an error: `… is held by …`. `own`: such a text about a lease of
+ * these locks, if it is the holder.
  */
 export function busyState(
   { limit, units = 1 }: Claim,

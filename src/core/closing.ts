@@ -7,7 +7,7 @@ import type { ListedLease } from './core.ts'
 import type { Family } from './family.ts'
 import type { HeldLease } from './held-lease.ts'
 
-/** Milliseconds between checks for self-waits. One timer serves all calls: 10,000 with one each take 0.6 % of a processor. */
+/** Milliseconds between checks for self-waits. One timer serves all calls: 10,000 timers take 0.6 % of a processor. */
 const CHECK_EVERY = 2_000
 
 /** Milliseconds that `close` waits for leases before it names them, unless it gives up sooner. */
@@ -16,7 +16,7 @@ const PATIENCE = 1_000
 /** The leases that one `Locks` holds. */
 type Leases = List<HeldLease>
 
-/** Of every `Locks` of this process. A module that is loaded again makes new ones, and may wait for a lease of the old ones. */
+/** The leases of every `Locks` of this process. A module that is loaded again may wait for a lease of its old `Locks`. */
 const allLeases = new Set<WeakRef<Leases>>()
 const forgotten = new FinalizationRegistry<WeakRef<Leases>>(leases => allLeases.delete(leases))
 const closed = new WeakSet<Leases>()
@@ -49,7 +49,7 @@ export class Closing {
   #stopWatching: (() => void) | undefined
   readonly #controller = new AbortController()
 
-  /** `isSimulated`: the other `Locks` of this process stand for other processes. */
+  /** `isSimulated`: each `Locks` of this process stands for a process of its own. */
   constructor(
     clock: Clock,
     leases: List<HeldLease>,
@@ -144,10 +144,10 @@ export class Closing {
     const stopNaming = grace > PATIENCE ? this.#clock.after(PATIENCE, () => this.#nameForgotten(), true) : undefined
     if (this.#leases.size > 0 || this.#bodies > 0) await pause(this.#clock, grace, { arm })
     stopNaming?.()
-    if (grace > 0) this.#nameForgotten() // with 0 the caller does not care
+    if (grace > 0) this.#nameForgotten() // 0: the caller does not wait for leases
     for (const lease of this.#leases.values()) lease.stopRenewing()
     const withdrawn = async (): Promise<void> => {
-      // First the calls: each leaves its withdrawal in the background.
+      // Wait for the calls first: each leaves its withdrawal in the background.
       await Promise.allSettled(this.calls.values().map(({ acquiring }) => acquiring))
       await Promise.all(this.#withdrawals.values())
     }
@@ -166,7 +166,7 @@ export class Closing {
   }
 }
 
-/** Called when the event loop is empty, also in a program that waits for a promise which nothing will settle. */
+/** Names the held leases. Called when the event loop is empty, such as in a program whose promise will never settle. */
 function nameHeld(): void {
   for (const weak of allLeases) {
     const leases = weak.deref()
@@ -182,7 +182,7 @@ function nameHeld(): void {
   }
 }
 
-/** It names the lease, because a call that nobody awaits rejects with it. */
+/** Makes the `CLOSED` error. It names the lease, because a call that nobody awaits rejects with it. */
 function closedWhileHeld(name: string): LeaseError {
   return new LeaseError('CLOSED', `these locks were closed while ${JSON.stringify(name)} was held`, { leaseName: name })
 }

@@ -21,9 +21,9 @@ export interface ListedLease {
   readonly name: string
   readonly owner: string
   readonly token: bigint
-  /** Of the claim. `undefined`: it holds alone. */
+  /** The limit of the claim. `undefined`: it holds alone. */
   readonly limit: number | undefined
-  /** The clock's time before the granted request left. */
+  /** The clock's time before the granted request was sent. */
   readonly heldSince: number
   readonly remaining: number
   readonly handle: Lease
@@ -46,7 +46,7 @@ export interface LeaseCore extends CoreEnvironment {
 /** What the leases and waits of one `Locks` share. */
 export interface Core extends LeaseCore {
   readonly store: Store
-  /** The lease on a name that locks over this store hold. */
+  /** Finds the lease on a name that locks over this store hold. */
   readonly heldLease: (name: string) => ListedLease | undefined
   /** Called by an acquire whenever it begins to wait. */
   readonly onWait: () => void
@@ -59,6 +59,6 @@ export interface HoldOptions {
   readonly heartbeat: boolean
   /** May the process end while the lease is held? */
   readonly background: boolean
-  /** Milliseconds. */
+  /** Milliseconds after which the lease ends. */
   readonly maxHold?: number | undefined
 }

@@ -4,14 +4,14 @@ import { type Clock, margin } from '../contract/time.ts'
 import type { HoldOptions } from './core.ts'
 
 export interface TimedLease {
-  /** Called when the deadline or `maxHold` has passed, and often before, such as when the deadline has moved meanwhile. */
+  /** Called when the deadline or `maxHold` has passed. Often called earlier, such as when the deadline has moved. */
   onTime(): void
 }
 
-/** Milliseconds. Timers do not run while the machine sleeps, so a long term is checked every minute. */
+/** Milliseconds between checks of a long term. Timers do not run while the machine sleeps. */
 const CHECK_EVERY = 60_000
 
-/** When a lease ends unless it is renewed, and the timer for it. A successful renewal sets no timer. */
+/** The time at which a lease ends unless it is renewed, and its timer. A successful renewal sets no timer. */
 export class Deadline {
   maxHold: number
   /**
@@ -27,7 +27,7 @@ export class Deadline {
   #stopTimer: (() => void) | undefined
   #isOver = false
 
-  /** `sent`: the clock's time before the granted request left. */
+  /** `sent`: the clock's time before the granted request was sent. */
   constructor(clock: Clock, grant: Grant, sent: number, options: HoldOptions) {
     const { background, maxHold = Number.POSITIVE_INFINITY } = options
     this.#clock = clock
@@ -49,21 +49,21 @@ export class Deadline {
     return Math.min(this.#at, this.#endsAt) - this.#clock.now()
   }
 
-  /** Why the lease is over, if it is. `isRenewed`: it has a heartbeat. */
+  /** Says why the lease is over, if it is. `isRenewed`: it has a heartbeat. */
   passed(now: number, isRenewed: boolean): LossReason | undefined {
     if (now >= this.#endsAt && this.#endsAt <= this.#at) return 'max_hold'
     if (now < this.#at) return undefined
     return isRenewed ? 'expired' : 'term'
   }
 
-  /** It ends within `maxHold` ms from now, however often it is renewed. */
+  /** Makes the lease end within `maxHold` ms from now, even if it is renewed. */
   limit(maxHold: number): void {
     this.maxHold = maxHold
     this.#endsAt = this.#clock.now() + maxHold
     this.watch()
   }
 
-  /** A renewal succeeded. */
+  /** Moves the deadline to `at`, after a successful renewal. */
   move(at: number): void {
     const isSooner = at < this.#at
     this.#at = at
@@ -87,7 +87,7 @@ export class Deadline {
     this.#stopTimer = this.#clock.after(Math.min(this.remaining, CHECK_EVERY), onTime, this.#background)
   }
 
-  /** Sets no timer from now on. */
+  /** Cancels the timer, and sets no other one. */
   end(): void {
     this.#isOver = true
     this.#stopTimer?.()

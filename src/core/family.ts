@@ -49,7 +49,7 @@ export class Family {
     this.#members.add(leases)
   }
 
-  /** Only the first lease that needs the thread waits for it. */
+  /** Starts the heartbeat thread. Only the first lease that needs it waits for it. */
   async startRenewer(): Promise<Renewer | undefined> {
     this.#renewer ??= this.#openRenewer?.(this.statistics)
     const renewer = await this.#renewer
@@ -57,12 +57,12 @@ export class Family {
     return renewer
   }
 
-  /** The last member closes the store. Never rejects. */
+  /** Removes a member. The last one closes the store. Never rejects. */
   async leave(leases: List<HeldLease>): Promise<void> {
     this.#members.delete(leases)
     if (this.#members.size > 0) return
-    await this.#renewer?.then(renewer => renewer.close()).catch(() => {}) // it may not have started
-    // If the store cannot be closed, nobody could do anything about it.
+    await this.#renewer?.then(renewer => renewer.close()).catch(() => {}) // the thread may have failed to start
+    // If the store cannot be closed, nobody can do anything about it.
     const dispose = async (): Promise<void> => this.store[Symbol.asyncDispose]()
     await request(this.environment.clock, LONGEST_REQUEST, dispose).catch(() => {})
   }

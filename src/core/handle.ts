@@ -3,8 +3,8 @@ import type { LeaseEnd } from '../contract/lease.ts'
 import type { Held } from './held.ts'
 
 /**
- * What a lease and a set of leases have in common for their user. It passes everything on to what is held. The verbs are
- * accessors, so that they can be taken apart, as in `const { release } = lease`, and a lease that is not taken apart pays
+ * What a lease and a set of leases have in common for their user. It passes every call on to what is held. The verbs are
+ * accessors, so that they can be destructured, as in `const { release } = lease`. A lease that is not destructured pays
  * nothing for that.
  */
 export abstract class Handle implements AsyncDisposable {
@@ -46,7 +46,7 @@ export abstract class Handle implements AsyncDisposable {
 }
 
 /**
- * A method that knows its handle. A spy of Vitest reads the accessor without a handle; what it gets is then called as an
+ * Makes a method that knows its handle. A spy of Vitest reads the accessor without a handle, and calls the result as an
  * ordinary method.
  */
 export function verb<This, Parameters extends unknown[], Result>(

@@ -6,23 +6,23 @@ import { Lateness } from './lateness.ts'
 /** What the heartbeat needs of a lease. */
 export interface Renewable {
   readonly ttl: number
-  /** When the request of the last successful renewal, or of the grant, was sent. */
+  /** The time at which the request of the last successful renewal, or of the grant, was sent. */
   readonly renewedAt: number
-  /** Renews now, even if an earlier renewal is unanswered. An error: it failed and should be retried. Never rejects. */
+  /** Renews now, even if an earlier renewal is unanswered. Resolves to the error if a retry is needed. Never rejects. */
   renew(): Promise<LeaseError | undefined> | undefined
 }
 
 /** Renews leases until they leave. */
 export interface Beats {
-  /** The other methods need the entry. */
+  /** Adds a lease. The other methods need the entry that this returns. */
   join(lease: Renewable): Entry<Renewable>
-  /** The lease had `ttl` when it joined, and has another one now. */
+  /** Moves a lease that had `ttl` when it joined, and has another one now. */
   rejoin(entry: Entry<Renewable>, ttl: number): Entry<Renewable>
-  /** Resolves when no renewal is in flight elsewhere, in bounded time. `undefined`: none is. */
+  /** Removes a lease. Resolves, within a limit, when no renewal is in flight elsewhere. `undefined`: none is. */
   leave(entry: Entry<Renewable>): Promise<void> | undefined
-  /** The milliseconds for which at least this thread was just blocked, if that delayed renewals of this `ttl`; else 0. */
+  /** At least how many milliseconds this thread was just blocked, if that delayed renewals of this `ttl`; else 0. */
   blocked(ttl: number): number
-  /** The lease is not renewed after `maxHold` ms from now. Only if it is renewed elsewhere. */
+  /** Ends the renewals after `maxHold` ms from now. Only a heartbeat in another thread has this method. */
   limit?(maxHold: number): void
 }
 
@@ -34,7 +34,7 @@ export interface Beats {
 const STEPS_WHEN_UNANSWERED = 6
 const STEPS_WHEN_FAILED = 2
 
-/** Milliseconds. */
+/** The longest step in milliseconds. */
 const LONGEST_STEP = 250
 
 /** Each step is multiplied by a random factor in this range, so that processes do not send at the same times. */
@@ -54,7 +54,8 @@ function stepLength(ttl: number): number {
 }
 
 /**
- * Renewals that are sent at once. Sending 100,000 at once would cost the garbage collector more than everything else.
+ *  The number of renewals that are sent at once. Sending 100,000 at once would cost the garbage collector more than
+ * everything else.
  * The number doubles with each step, so that an unresponsive server does not delay the renewals of other servers.
  */
 const AT_ONCE = 256
@@ -70,7 +71,7 @@ const MOST_GROUPS = 16
 export class Heartbeat implements Beats {
   readonly #clock: Clock
   readonly #random: () => number
-  /** In intervals. One value for all groups, because timers of a known duration are cheaper. */
+  /** The delay of the first beat, in intervals. All groups share it, because timers of a known duration are cheaper. */
   readonly #firstBeat: number
   readonly #groups = new Map<number, Group>()
 
@@ -106,7 +107,7 @@ export class Heartbeat implements Beats {
 
 /** The leases of one ttl. One timer beats for all of them, and another runs while answers are missing. */
 class Group {
-  /** Of its beats. */
+  /** The lateness of its beats. */
   readonly lateness: Lateness = new Lateness()
   readonly #leases = new List<Renewable>()
   /** The leases to renew in this beat, and the index of the next one. */
@@ -139,7 +140,7 @@ class Group {
     return this.#leases.add(lease)
   }
 
-  /** True when the group is empty. */
+  /** Removes a lease. True if the group is now empty. */
   leave(entry: Entry<Renewable>): boolean {
     this.#leases.remove(entry)
     this.#settle(entry.value)

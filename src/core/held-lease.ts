@@ -19,11 +19,11 @@ const FIRST_SLOT: readonly number[] = [0]
 
 /** Several leases that end together. */
 export interface LeaseGroup {
-  /** The loss of any of them. */
+  /** The error of the first lease that was lost. */
   readonly loss: LeaseError | undefined
-  /** One of them was aborted, such as by `close()`. */
+  /** Called when one of the leases was aborted, such as by `close()`. */
   abort(reason: unknown): void
-  /** One of them was lost. */
+  /** Called when one of the leases was lost. */
   lose(error: LeaseError): void
 }
 
@@ -35,7 +35,7 @@ export class HeldLease extends Held implements ListedLease {
   readonly limit: number | undefined
   readonly slots: readonly number[]
   readonly heldSince: number
-  /** False: work runs under it. */
+  /** Did a call return the lease? False: work runs under it. */
   readonly isHandedOut: boolean
   readonly renewals: Renewals
   group: LeaseGroup | undefined
@@ -131,7 +131,7 @@ export class HeldLease extends Held implements ListedLease {
     this.#deadline.watch()
   }
 
-  /** It has this `maxHold`, which counts from now. */
+  /** Sets `maxHold`, which counts from now. */
   limitHold(maxHold: number | undefined): void {
     if (maxHold === undefined) return
     this.#deadline.limit(maxHold)
@@ -185,7 +185,7 @@ export class HeldLease extends Held implements ListedLease {
     renewals.claim = { ...renewals.claim, note }
   }
 
-  /** The withdrawal continues in the background if it takes too long for the caller. */
+  /** Waits for the withdrawal. If it takes too long for the caller, it continues in the background. */
   async #answer(withdrawal: Promise<LeaseEnd>): Promise<LeaseEnd> {
     const error = this.loss
     if (error && !this.#mayBeHeld) return 'lost'

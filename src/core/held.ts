@@ -19,7 +19,7 @@ export abstract class Held {
   /** Detects a loss at once, without waiting for a timer. */
   abstract check(): LeaseError | undefined
 
-  /** A program that waits for the end has not lost the handle. */
+  /** Called when the program awaits the end: then it has not lost the handle. */
   protected abstract onAwaited(): void
 
   get signal(): AbortSignal {
@@ -35,17 +35,17 @@ export abstract class Held {
     return this.#ended.promise
   }
 
-  /** Releases, and answers why it was lost if it was; never rejects. */
+  /** Releases, and resolves to the loss if there was one. Never rejects. */
   async end(): Promise<LeaseError | undefined> {
     return (await this.release()) === 'lost' ? this.loss : undefined
   }
 
-  /** Aborts the signal while it is held: the work should end before the release. */
+  /** Aborts the signal while the lease is held, so that the work ends before the release. */
   abort(reason: unknown): void {
     this.aborting.abort(reason)
   }
 
-  /** The first end counts, and is returned. */
+  /** Records how it ended, and returns the end that was recorded first. */
   protected settle(end: LeaseEnd): LeaseEnd {
     this.#end ??= end
     this.#ended?.resolve(this.#end)

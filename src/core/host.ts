@@ -14,9 +14,9 @@ export interface Host extends Environment {
   readonly signals: Signals
   /** Aborts with `CLOSED` when `close` begins. */
   readonly closing: AbortSignal
-  /** As `Leasing.inspect`. */
+  /** Does what `Leasing.inspect` promises. */
   inspect(name: string): Promise<NameState>
-  /** The options of one call with all defaults. Throws `CLOSED`, and `INVALID_ARGUMENT` for an invalid value. */
+  /** Completes the options of one call with the defaults. Throws `CLOSED`, and `INVALID_ARGUMENT` for an invalid value. */
   terms(verb: Verb, options: AcquireOptions): AcquireTerms
   /**
    * Acquires the lease on one name, under a claim of its own. Resolves to what `resultOf` makes of the lease, or of the

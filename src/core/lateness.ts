@@ -1,26 +1,26 @@
-/** How late a timer fires that is set again and again: the event loop does not turn while it is blocked. */
+/** Measures how late a repeated timer fires. It is late if the event loop was blocked. */
 export class Lateness {
   #dueAt = Number.POSITIVE_INFINITY
-  /** Of the last time that it fired. */
+  /** The lateness in milliseconds when the timer last fired. */
   #last = 0
 
-  /** The timer is set, and is due at this time of the clock. */
+  /** Called when the timer is set: it is due at this time of the clock. */
   expect(dueAt: number): void {
     this.#dueAt = dueAt
   }
 
-  /** The timer has fired. */
+  /** Called when the timer has fired. */
   fire(now: number): void {
     this.#last = now - this.#dueAt
   }
 
-  /** The timer is off. */
+  /** Called when the timer is cancelled. */
   end(): void {
     this.#dueAt = Number.POSITIVE_INFINITY
     this.#last = 0
   }
 
-  /** Milliseconds for which it is late, or was when it fired last. */
+  /** Milliseconds by which the timer is late now, or was late when it last fired. */
   at(now: number): number {
     return Math.max(this.#last, now - this.#dueAt)
   }

@@ -8,7 +8,7 @@ import type { Held } from './held.ts'
 export interface HandledLease
   extends Held,
     Pick<Lease, 'name' | 'token' | 'owner' | 'ttl' | 'annotate' | 'stopRenewing'> {
-  /** `undefined`: it is a lease, and no permit. */
+  /** The limit of a permit. `undefined`: it is a lease and not a permit. */
   readonly limit: number | undefined
   readonly slots: readonly number[]
 }
@@ -74,7 +74,7 @@ class PermitHandle extends LeaseHandle implements Permit {
 
 const dropped = new FinalizationRegistry<WeakRef<HandledLease>>(held => {
   const lease = held.deref()
-  if (!lease) return // collected with its timers, such as those of a virtual clock
+  if (!lease) return // the lease was collected with its timers, such as those of a virtual clock
   const { name } = lease
   const message =
     `the lease ${JSON.stringify(name)} is still renewed, but the program has no reference to it: call release() when ` +
@@ -101,7 +101,7 @@ export class HandleRef {
     return this.#strong
   }
 
-  /** From now on a warning is emitted if the program loses the handle. Called when the lease is renewed. */
+  /** Makes the loss of the handle a warning from now on. Called when the lease is renewed. */
   watch(): void {
     if (!this.#strong || !this.#mayBeDropped) return
     this.#weak = new WeakRef(this.#strong)

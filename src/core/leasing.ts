@@ -87,8 +87,8 @@ export interface Leasing extends AsyncDisposable {
    */
   break(name: string, options?: BreakOptions): Promise<bigint | undefined>
   /**
-   * Asks the store once, for a readiness probe. Resolves if it answers within 2 s. It reads the name `holdfast:ping`, and
-   * holds nothing. Of Redlock a majority must answer. Rejects:
+   * Sends the store one request, for a readiness probe. Resolves if it answers within 2 s. It reads the name
+   * `holdfast:ping`, and holds nothing. With Redlock a majority must answer. Rejects:
    * - `STORE_UNAVAILABLE`: no answer within 2 s, or the store cannot serve.
    * - `ACCESS_DENIED`, `NOT_MIGRATED`, `FORMAT_MISMATCH`: the store refuses these locks until somebody corrects that.
    * - The reason of `signal`, `CLOSED` and `INVALID_ARGUMENT`.

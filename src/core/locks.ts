@@ -59,7 +59,7 @@ import { type Tried, type Work, type WorkArguments, Works } from './work.ts'
 export class CoreLocks implements Leasing {
   readonly store: Store
   protected readonly core: Core
-  /** What calls, leadership and sharing need. */
+  /** What calls, leadership and sharing need from these locks. */
   protected readonly host: Host
   protected readonly closing: Closing
   protected readonly family: Family
@@ -68,7 +68,7 @@ export class CoreLocks implements Leasing {
   readonly #owner: string
   readonly #signals = new Signals()
 
-  /** `openRenewer` as in `Family`; `family` is that of other locks over the store. */
+  /** `openRenewer`: see `Family`. `family`: the family of other locks over the same store. */
   constructor(
     store: Store,
     defaults: LocksDefaults,
@@ -76,7 +76,7 @@ export class CoreLocks implements Leasing {
     openRenewer?: OpenRenewer,
     family?: Family,
   ) {
-    // Not `acquire`: the locks that `connect` makes have it too.
+    // `acquire` would not tell a store from locks, which have that method too.
     if (typeof store?.renew !== 'function')
       throw invalid('createLocks needs a store, such as sqlite(path) or redis(client); for a URL await connect(url)')
     checkKeys(defaults, defaultKeys, 'Locks')
@@ -207,12 +207,12 @@ export class CoreLocks implements Leasing {
     return this.close()
   }
 
-  /** Throws `CLOSED`. For what goes to the store without these locks. */
+  /** Throws `CLOSED` if these locks are closed. For code that uses the store directly. */
   assertOpen(): void {
     this.closing.assertOpen()
   }
 
-  /** The lease on `name` that these locks hold, or others of the family; of several permits the oldest. */
+  /** The lease on `name` that these locks or others of the family hold. Of several permits it is the oldest. */
   protected heldLease(name: string): HeldLease | undefined {
     return this.family.leases().find(lease => lease.name === name && lease.remaining > 0)
   }
@@ -225,7 +225,7 @@ export class CoreLocks implements Leasing {
     return { ...this.#defaults, owner: this.#owner, ...Object.fromEntries(given) }
   }
 
-  /** What `verb` asks for, with the defaults of these locks. Throws `CLOSED`, and `INVALID_ARGUMENT` as `checkOptions`. */
+  /** Completes the options of a call with the defaults. Throws `CLOSED`, and `INVALID_ARGUMENT` as `checkOptions`. */
   #terms(verb: Verb, options: AcquireOptions): AcquireTerms {
     checkOptions(options, this.store, this.family.hasThread)
     if (options.maxBlocked !== undefined && (options.heartbeat ?? 'thread') !== 'thread')
@@ -246,7 +246,7 @@ export class CoreLocks implements Leasing {
     }
   }
 
-  /** As `Host.hold`. */
+  /** Implements `Host.hold`. */
   async #hold<Result>(
     name: string,
     terms: AcquireTerms,
@@ -268,7 +268,7 @@ export class CoreLocks implements Leasing {
       events.acquire_began.publish({ id: claim.id, name, owner, ttl, kind: terms.kind })
     const cancel = new Cancel()
     const { signal } = this.closing
-    if (signal.aborted) cancel.cancel(signal.reason) // by a listener
+    if (signal.aborted) cancel.cancel(signal.reason) // a listener may have aborted it
     const stop = this.#signals.onAbort(terms.signal, reason => cancel.cancel(reason))
     const { core } = this
     const tickets = terms.limit !== undefined && terms.limit > 1 && hasTickets(core.store) && new Tickets(core, claim)

@@ -12,7 +12,7 @@ import { withdraw } from './withdraw.ts'
 const NOTE = 'the last run succeeded: not run again until this ends'
 const LONGEST_NAME = LONGEST_TEXT - Buffer.byteLength(MARKER_SUFFIX)
 
-/** What a marker needs of locks. */
+/** What a marker needs from the locks. */
 export interface MarkerCore extends Environment {
   readonly store: Store
 }
@@ -50,7 +50,7 @@ export class Marker {
     this.#within = within
   }
 
-  /** The marker, if the work has succeeded lately. Rejects within 2 s if the store does not answer. */
+  /** Finds the marker of a recent success. Rejects within 2 s if the store does not answer. */
   async find(cancel?: Cancel): Promise<LeaseRecord | undefined> {
     const { store } = this.#core
     const name = markerOf(this.#name)
@@ -79,14 +79,14 @@ export class Marker {
     this.#written = claim
     const limit = Math.min(LONGEST_TRY, requestLimit(ttl, acquireShare))
     try {
-      await this.#ask(limit, signal => store.acquire(claim, signal)) // busy: there is one of another run
+      await this.#ask(limit, signal => store.acquire(claim, signal)) // busy: another run has written one
       return undefined
     } catch (error) {
       return storeError(error)
     }
   }
 
-  /** Takes back what `write` wrote: the run does not count. Never rejects. */
+  /** Removes what `write` wrote: the run does not count. Never rejects. */
   async remove(): Promise<void> {
     if (this.#written) await withdraw(this.#core, this.#written, true)
   }

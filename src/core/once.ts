@@ -10,18 +10,18 @@ import { Marker } from './marker.ts'
 import { type OnceOptions, onceKeys } from './options.ts'
 import type { Tried, Work } from './work.ts'
 
-/** What `once` did. */
+/** The result of `once`: the work ran, or why it did not. */
 export type Once<Result> =
   | Tried<Result>
   | {
       readonly ran: false
-      /** The work has succeeded lately. */
+      /** The work has succeeded within the last `within` ms. */
       readonly why: 'ran'
       /** What the store remembers of that run: its `owner`, and in `remaining` how long it counts. */
       readonly holder: LeaseRecord
     }
 
-/** Runs `work` under a lease on `name` unless its marker is there, which it writes after a success. */
+/** Runs `work` under a lease on `name` unless the name has a marker. Writes the marker after a success. */
 export async function once<Result>(
   host: Host,
   name: string,
@@ -47,7 +47,7 @@ export async function once<Result>(
     if (lost) throw lost
     const began = core.clock.now()
     const result = await work(held.handle)
-    // Before the release, so that who waits finds it. A lost lease makes `works.run` reject.
+    // The marker is written before the release, so that waiters find it. A lost lease makes `works.run` reject.
     const failure = held.check() ? undefined : await marker.write(held.owner, began)
     if (failure) {
       const message = `${JSON.stringify(name)} ran, but may run again too soon, because the store did not mark it`
@@ -56,7 +56,7 @@ export async function once<Result>(
     return result
   }
   try {
-    // So most replicas never hold the name. If the store fails here, the acquire tries for longer, and says why.
+    // With this look most replicas never hold the name. If the store fails here, the acquire retries and reports why.
     found = await marker.find(cancel).catch(() => undefined)
     if (found) return hasRun(found)
     cancel.throwIfCancelled()

@@ -13,7 +13,7 @@ import {
 import type { SharedKind } from '../contract/lease-events.ts'
 import { LARGEST_LIMIT, type Store } from '../contract/store.ts'
 
-/** How a lease is held. */
+/** The options of a lease. */
 export interface LeaseOptions {
   /**
    * Milliseconds that the lease lasts unless it is renewed. A dead holder blocks the name for about as long. A whole
@@ -27,7 +27,7 @@ export interface LeaseOptions {
   readonly owner?: string | undefined
   /**
    * Renews the lease at a third of the ttl until release. `false` gives a fixed term. `'thread'` renews in a worker
-   * thread, also while the event loop is blocked, for up to `maxBlocked`. It needs locks that `connect()` made over a
+   * thread, even while the event loop is blocked, for up to `maxBlocked`. It needs locks that `connect()` made over a
    * file or a server, else `INVALID_ARGUMENT`. The first lease waits for the thread, whatever its `wait`. Rejects
    * `STORE_UNAVAILABLE` if it does not start within 10 s. @default true
    */
@@ -42,13 +42,13 @@ export interface LeaseOptions {
   readonly maxHold?: number | undefined
 }
 
-/** How a name is acquired without waiting. */
+/** The options of a call that acquires without waiting. */
 export interface TryOptions extends LeaseOptions {
   /** Aborts the call, and in `using` also the signal of the lease. Has no effect on a lease that was returned. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** How a name is acquired, and for how long to wait for it. */
+/** The options of a call that acquires and may wait. */
 export interface AcquireOptions extends TryOptions {
   /** Milliseconds to wait for a name that is held. 0 asks once and does not queue. @default Infinity */
   readonly wait?: number | undefined
@@ -59,7 +59,7 @@ export interface AcquireOptions extends TryOptions {
   readonly maxWaiters?: number | undefined
 }
 
-/** How work is run once among many processes. */
+/** The options of `once`. */
 export interface OnceOptions extends AcquireOptions {
   /**
    * Milliseconds for which a success counts, from the start of the run, by the clock of the store. Choose half the time
@@ -73,7 +73,7 @@ export interface OnceOptions extends AcquireOptions {
   readonly wait?: number | undefined
 }
 
-/** How `close` ends. */
+/** The options of `close`. */
 export interface CloseOptions {
   /** Milliseconds for which work may continue after its signal aborted. @default 5,000 */
   readonly grace?: number | undefined
@@ -84,19 +84,19 @@ export interface CloseOptions {
   readonly release?: boolean | undefined
 }
 
-/** How a store is asked. */
+/** The options of `ping`. */
 export interface PingOptions {
   /** Ends the call, which then rejects with its reason. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** Whom `break` takes a name from, and for whom. */
+/** The options of `break`: which leases end, and who ends them. */
 export interface BreakOptions {
   /** A person or a process, for the event `lease_broken` of this process. @default the owner of these locks */
   readonly by?: string | undefined
-  /** Only the lease that has this slot is ended. @default those of all holders */
+  /** Ends only the lease that has this slot. @default the leases of all holders */
   readonly slot?: number | undefined
-  /** Only the lease with this token is ended, such as one that was seen before. @default those of all holders */
+  /** Ends only the lease with this token, such as one that was seen before. @default the leases of all holders */
   readonly token?: bigint | undefined
 }
 
@@ -114,7 +114,7 @@ export function runsWork(verb: Verb): boolean {
   return verb === 'using' || verb === 'tryUsing'
 }
 
-/** How one call acquires: its options with all defaults. */
+/** The options of one call, completed with all defaults. */
 export interface AcquireTerms {
   readonly ttl: number
   readonly wait: number
@@ -127,9 +127,9 @@ export interface AcquireTerms {
   /** May the process end while the lease is held? Work that runs keeps it alive; a lease that was handed out does not. */
   readonly background: boolean
   readonly signal: AbortSignal | undefined
-  /** If it is more than a lease on one name. */
+  /** What is acquired, if it is not a lease on one name. */
   readonly kind?: SharedKind
-  /** Of a permit or a reader. */
+  /** The limit of a permit or a reader. */
   readonly limit?: number | undefined
   readonly units?: number | undefined
   /** Called with each answer that the name is busy. */
@@ -169,7 +169,7 @@ export function checkOptions(options: AcquireOptions, store: Store, hasThread: b
   checkSignal(signal)
 }
 
-/** Throws `INVALID_ARGUMENT` for what `break` does not know. */
+/** Throws `INVALID_ARGUMENT` for invalid options of `break`. */
 export function checkBreakOptions(options: BreakOptions): void {
   checkKeys(options, breakKeys, 'break')
   const { by, slot, token } = options

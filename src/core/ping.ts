@@ -4,15 +4,15 @@ import { backoff, type Cancel, CHECK, pause, request } from '../contract/request
 import { LONGEST_TRY } from '../contract/time.ts'
 import type { Core } from './core.ts'
 
-/** The name that is read. Nobody needs to hold it. */
+/** The name that `ping` reads. Nobody needs to hold it. */
 const READ = 'holdfast:ping'
 
-/** Whose store is asked. */
+/** The store to ask, and what the request needs. */
 export interface Asker extends Pick<Core, 'store' | 'clock' | 'random'> {
   readonly owner: string
 }
 
-/** Asks the store once. It reads a name, so it needs no right to write. Rejects `STORE_UNAVAILABLE` after 2 s. */
+/** Sends the store one request. It reads a name, so it needs no right to write. Rejects `STORE_UNAVAILABLE` after 2 s. */
 export async function ping({ store, clock, owner }: Asker, cancel: Cancel): Promise<void> {
   const read = async (signal: AbortSignal): Promise<void> => {
     for await (const _ of store.inspect({ name: READ }, signal)) if (signal.aborted) return
@@ -28,7 +28,7 @@ export async function ping({ store, clock, owner }: Asker, cancel: Cancel): Prom
   }
 }
 
-/** The message of an error of a first call. Another kind of server may be at the address, and wait for more. */
+/** The message of an error of the first call. A server of another kind may be at the address, and wait for more input. */
 function firstMessage({ message }: LeaseError): string {
   return message.startsWith('the store did not answer') ? `${message}; perhaps it is another kind of server` : message
 }

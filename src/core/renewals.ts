@@ -13,12 +13,12 @@ import type { Renewable } from './heartbeat.ts'
 import type { LeaseHandle } from './lease-handle.ts'
 import { StaleRequests } from './stale-requests.ts'
 
-/** What renewals need of their lease. */
+/** What renewals need from their lease. */
 interface RenewedLease {
   readonly token: bigint
   readonly handle: LeaseHandle
   readonly remaining: number
-  /** If it was detected. */
+  /** The loss, if one was detected. */
   readonly loss: LeaseError | undefined
   /** Detects a loss at once, without waiting for a timer. */
   check(): LeaseError | undefined
@@ -30,7 +30,7 @@ interface RenewedLease {
 
 /** The renewals of one lease, its current ttl, and the requests that may still arrive at the store. */
 export class Renewals implements Renewable {
-  /** With the current ttl and note. */
+  /** The claim, with the current ttl and note. */
   claim: Claim
   renewedAt: number
   /** May an unanswered request still arrive at the store? */
@@ -39,12 +39,12 @@ export class Renewals implements Renewable {
   readonly #core: LeaseCore
   readonly #lease: RenewedLease
   readonly #deadline: Deadline
-  /** Renewals that are not answered yet. */
+  /** The number of renewals that are not answered yet. */
   #inFlight = 0
   #landed: PromiseWithResolvers<void> | undefined
-  /** The request for another ttl. No other may be in flight with it. */
+  /** The request that changes the ttl. No other request may be in flight with it. */
   #change: Promise<LeaseError | undefined> | undefined
-  /** Of the last renewal. */
+  /** The error of the last renewal, if it failed. */
   #failure: LeaseError | undefined
   #beat: Entry<Renewable> | undefined
 
@@ -89,13 +89,13 @@ export class Renewals implements Renewable {
     this.#beat = undefined
   }
 
-  /** A renewal that was sent elsewhere, and failed so, may still arrive. */
+  /** Called when a renewal that another thread sent has failed with this error: it may still arrive. */
   expectStale(failure?: LeaseError): void {
     this.unsettled = true
     this.staleRequests.add(this.#core.clock.now(), this.ttl, failure)
   }
 
-  /** As `Lease.extend`. */
+  /** Implements `Lease.extend`. */
   async extend(ttl: number): Promise<number> {
     const { clock, store } = this.#core
     checkTtl(ttl, store)
@@ -132,7 +132,7 @@ export class Renewals implements Renewable {
     this.#landed = undefined
   }
 
-  /** Returns the error if it failed; never rejects. Renewals that are in flight together must ask for the same ttl. */
+  /** Sends a renewal. Resolves to the error if it failed. Renewals in flight together must ask for the same ttl. */
   async #ask(background: boolean, ttl: number): Promise<LeaseError | undefined> {
     const { clock, store, statistics } = this.#core
     const lease = this.#lease

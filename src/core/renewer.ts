@@ -5,21 +5,21 @@ import type { Core, HoldOptions } from './core.ts'
 import { HeldLease } from './held-lease.ts'
 
 export interface RenewerOptions extends HoldOptions {
-  /** Milliseconds without a turn of this thread's event loop after which leases are not renewed. @default the ttl */
+  /** After this thread's event loop was blocked for this many ms, leases are no longer renewed. @default the ttl */
   readonly maxBlocked?: number | undefined
 }
 
 /** Renews leases of one `Locks` in a thread that continues while this one is blocked. */
 export interface Renewer {
-  /** Resolves when it can renew; at once after the first time. Rejects with a `LeaseError`. */
+  /** Resolves when the thread can renew, and at once in later calls. Rejects with a `LeaseError`. */
   ready(): Promise<void>
-  /** The lease of a claim that was granted. */
+  /** Makes the lease of a claim that was granted. */
   hold(core: Core, claim: Claim, acquired: Acquired, options: RenewerOptions): HeldLease
   /** Ends all renewals. */
   close(): Promise<void>
 }
 
-/** The lease of a claim that was granted. Without a renewer this thread renews it. */
+/** Makes the lease of a claim that was granted. Without a renewer this thread renews it. */
 export function holdWith(
   renewer: Renewer | undefined,
   core: Core,

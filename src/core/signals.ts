@@ -38,7 +38,7 @@ export class Signals {
   }
 }
 
-/** Calls `action` when the signal aborts, or at once if it has. To read that of a lease may detect a loss. */
+/** Calls `action` when the signal aborts, or at once if it has. Reading the signal of a lease may detect a loss. */
 export function whenAborted(signal: AbortSignal, action: () => void): void {
   if (signal.aborted) action()
   else signal.addEventListener('abort', action, { once: true })

@@ -2,8 +2,8 @@ import { pause, request } from '../contract/request.ts'
 import { type Clock, requestLimit } from '../contract/time.ts'
 
 /**
- * How long failed requests of one lease may still take effect: a store refuses a request that is older than
- * `requestLimit`. A request that must have the last word is sent after that.
+ * Knows until when failed requests of one lease may still take effect: a store refuses a request that is older than
+ * `requestLimit`. A request that must take effect last is sent after that.
  */
 export class StaleRequests {
   #until = Number.NEGATIVE_INFINITY
@@ -21,7 +21,7 @@ export class StaleRequests {
     }
   }
 
-  /** A request for this ttl that was sent at `sent` has failed. */
+  /** Adds a failed request for this ttl that was sent at `sent`. */
   add(sent: number, ttl: number, failure?: unknown): void {
     this.#failure = failure ?? this.#failure
     this.#until = Math.max(this.#until, sent + requestLimit(ttl))
@@ -49,7 +49,7 @@ export class StaleRequests {
     }
   }
 
-  /** Nobody needs to wait for them any longer. */
+  /** Ends the wait for stale requests. */
   end(): void {
     this.#until = Number.NEGATIVE_INFINITY
     for (const wake of this.#wakes ?? []) wake()

@@ -6,7 +6,7 @@ import { withdraw } from './withdraw.ts'
 /** The most tickets that a call asks for before it waits or gives up, one after the other. */
 const FIRST_ROUND = 16
 
-/** The same of each further round of a call that waits. */
+/** The most tickets of each further round of a call that waits. */
 const ROUND = 4
 
 /** Milliseconds between two rounds: the shortest pause, and what is added at random. So a call sends about 40 requests a second. */
@@ -80,13 +80,13 @@ export class Tickets implements Pick<Store, 'acquire' | 'release'> {
     return { held: false, retryAfter: SHORTEST_PAUSE + random() * JITTER, holder }
   }
 
-  /** Withdraws all that requests of this call may have left, or may still acquire. */
+  /** Withdraws everything that requests of this call may have left or may still acquire. */
   async release(_: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     const releases = [...this.#inDoubt].map(ticket => this.#core.store.release(this.#of(ticket), signal))
     return (await Promise.all(releases)).includes('released') ? 'released' : 'gone'
   }
 
-  /** The claim on the ticket that was granted. What requests for others may still acquire is withdrawn. */
+  /** Returns the claim on the granted ticket. Withdraws what requests for other tickets may still acquire. */
   settle(): Claim {
     const { inBackground } = this.#core
     for (const ticket of this.#inDoubt)

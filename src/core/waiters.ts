@@ -1,6 +1,6 @@
 import { LeaseError } from '../contract/errors.ts'
 
-/** How many calls over one store wait for each name. */
+/** Counts the calls over one store that wait for each name. */
 export class Waiters {
   readonly #counts = new Map<string, number>()
 

@@ -78,8 +78,8 @@ export async function withdraw(
 }
 
 /**
- * Withdraws a claim that was granted after its call was cancelled, and throws why it was. In the turn of the event loop in
- * which the grant came: `close()` waits for what is in the background then.
+ * If the call was cancelled before the grant came, withdraws the claim and throws the reason. It must be called in the
+ * turn of the event loop in which the grant came: `close()` waits for what is in the background then.
  */
 export function withdrawIfCancelled(
   core: WithdrawalCore & Pick<LeaseCore, 'inBackground'>,

@@ -8,17 +8,17 @@ import type { Signals } from './signals.ts'
 
 /** What a call acquired: a lease, or several that end together. */
 export interface Holding<Handle> extends Pick<Held, 'signal' | 'abort' | 'end'> {
-  /** For the caller. */
+  /** The handle that the caller gets. */
   readonly handle: Handle
 }
 
-/** What a call leaves that did not acquire in time. */
+/** The result of a call that did not acquire in time. */
 export interface NotAcquired {
-  /** The `BUSY`. */
+  /** Makes the `BUSY` error. */
   timeout(): LeaseError
 }
 
-/** What a call did that runs its work only if that is possible without waiting. */
+/** The result of a call that runs its work only if no waiting is needed. */
 export type Tried<Result> =
   | { readonly ran: true; readonly result: Result }
   | {
@@ -63,7 +63,7 @@ export class Works {
     return result
   }
 
-  /** Runs `work` unless it was busy. */
+  /** Runs `work` unless the name was busy. */
   async tryRun<Handle, Result>(
     held: Holding<Handle> | NotAcquired,
     work: Work<Handle, Result>,

@@ -12,7 +12,7 @@ import { type LeaseOptions, leaseKeys } from '../core/options.ts'
 import { sleep } from './interruptible.ts'
 import { type SafeError, Streak, safeError } from './streak.ts'
 
-/** How a name is led. The leader has `note` until it proclaims another one. Everybody sees it. */
+/** The options of a candidate. The leader shows `note` to everybody until it proclaims another one. */
 export interface CampaignOptions extends LeaseOptions {
   /**
    * Milliseconds until the candidate tries again after a failure of the store, or after the work returned. It doubles
@@ -23,12 +23,12 @@ export interface CampaignOptions extends LeaseOptions {
   readonly maxPause?: number | undefined
 }
 
-/** A candidate waits for as long as another leads. */
+/** The limits of a candidate's wait: it waits for as long as another leads. */
 const UNLIMITED = { wait: Number.POSITIVE_INFINITY, maxWaiters: Number.POSITIVE_INFINITY }
 
 const campaignKeys: readonly string[] = [...leaseKeys, 'pause', 'maxPause']
 
-/** Throws `INVALID_ARGUMENT`. The options of the lease are checked when it is acquired. */
+/** Throws `INVALID_ARGUMENT` for invalid options. The options of the lease are checked when it is acquired. */
 export function checkCampaign(verb: string, name: string, options: CampaignOptions, more: readonly string[]): void {
   checkName(name)
   if (typeof options === 'function') throw invalid(`${verb} takes no work: use election(name).run(work)`)
@@ -44,13 +44,13 @@ function pausesOf({ pause = 1_000, maxPause }: CampaignOptions): { pause: number
   return { pause, maxPause: maxPause ?? Math.max(pause, 30_000) }
 }
 
-/** How a candidate runs. */
+/** The options with which a candidate runs its work. */
 export interface RunOptions {
   /** Ends the candidacy: the signal of a term aborts, and `run` resolves when its work has returned. */
   readonly signal?: AbortSignal | undefined
   /**
-   * Called with each error of the work, and with the number of failures in a row. If it throws or rejects, that is the
-   * warning `HOLDFAST_ON_ERROR`.
+   * Called with each error of the work, and with the number of failures in a row. If it throws or rejects, the warning
+   * `HOLDFAST_ON_ERROR` is emitted.
    */
   readonly onError?: ((error: unknown, failures: number) => unknown) | undefined
   /** After this many failures of the work in a row `run` rejects with the last error. @default no limit */
@@ -59,7 +59,7 @@ export interface RunOptions {
 
 const runKeys: ReadonlySet<string> = new Set(['signal', 'onError', 'maxFailures'])
 
-/** Throws `INVALID_ARGUMENT`. */
+/** Throws `INVALID_ARGUMENT` for invalid options. */
 export function checkRun(options: RunOptions): void {
   checkKeys(options, runKeys, 'run')
   const { signal, onError, maxFailures } = options
@@ -89,12 +89,12 @@ export class Campaign {
   readonly #work = new Streak()
   /** Failures of the store since its last answer. */
   readonly #store = new Streak()
-  /** When the store first answered in the term that is awaited or in progress. */
+  /** The time at which the store first answered in the term that is awaited or in progress. */
   #answeredAt: number | undefined
   /** Milliseconds to wait before the next term. */
   #delay = 0
 
-  /** `stop` ends the campaign, and the term in progress; not the signal of `run`. */
+  /** `stop` ends the campaign and the term in progress. It is not the signal of `run`. */
   constructor(host: Host, name: string, options: CampaignOptions, stop: AbortSignal, run: RunOptions = {}) {
     const { pause: _, maxPause: __, ...lease } = options
     const { pause, maxPause } = pausesOf(options)
@@ -113,7 +113,7 @@ export class Campaign {
     return this.#work.count
   }
 
-  /** Why the store does not grant or the work failed last. `undefined`: neither is so. */
+  /** The last error of the store or of the work. `undefined`: neither fails. */
   get lastError(): SafeError | undefined {
     this.#endOldStreak()
     return this.#store.error ?? this.#work.error
@@ -144,7 +144,7 @@ export class Campaign {
       this.#onAnswer()
       if (!lease.signal.aborted) await body(lease)
       if (lease.signal.aborted) return
-      if (lease.remaining > 0) outcome = 'returned' // else it released the lease, so it resigned
+      if (lease.remaining > 0) outcome = 'returned' // otherwise the work released the lease, so it resigned
       this.#delayNext()
     }
     try {
@@ -179,7 +179,7 @@ export class Campaign {
     if (lease && events.term_ended.hasSubscribers)
       events.term_ended.publish({ lease, outcome, error: outcome === 'failed' ? error : undefined })
     if (outcome === 'failed') this.#onFailure(error, lease ? this.#work : this.#store)
-    // Reported by the signal of the lease and by the event lease_lost.
+    // The signal of the lease and the event lease_lost report the loss.
     else if (outcome === 'lost') this.#store.error = lease && overdueError(lease)
     else if (lease) this.#work.end()
   }
@@ -196,13 +196,13 @@ export class Campaign {
     const delay = Math.round(Math.max(pause, (LeaseError.is(error) && error.retryAfter) || 0))
     this.#delay = delay
     events.leadership_delayed.publish({ name, error, failures, delay })
-    // Once per streak, not per process: a warning of last week does not say that the work fails again today.
+    // Warn once per streak, not per process: last week's warning does not say that the work fails again today.
     const next = `the next try is in ${delay} ms, and only onError gets further failures in a row`
     if (isOfWork && failures === 1)
       warnAgain('HOLDFAST_TERM_FAILED', `the work of the leader of ${JSON.stringify(name)} failed; ${next}`, error)
   }
 
-  /** An error of the user's function must not end the election. */
+  /** Calls `onError`. An error of this function must not end the election. */
   #report(error: unknown, failures: number): void {
     const { onError } = this.#run
     const call = async (): Promise<unknown> => onError?.(error, failures)
@@ -225,7 +225,7 @@ export class Campaign {
   }
 }
 
-/** For the health of a candidate, until the store answers again. `undefined`: the loss is no sign that it does not answer. */
+/** The error that `health` shows until the store answers again. `undefined`: the loss has another cause. */
 export function overdueError(lease: Lease): SafeError | undefined {
   if (heldBy(lease).lossReason !== 'expired') return undefined
   return { code: 'LEASE_LOST', message: 'the lease was not renewed in time: LEASE_LOST' }

@@ -13,13 +13,13 @@ import type { SafeError } from './streak.ts'
 /** The options of `locks.election`. */
 export interface ElectionOptions extends CampaignOptions {
   /**
-   * Milliseconds for which the work may continue after its signal aborted. After that `health` says that this process
-   * should be ended. @default 10,000
+   * Milliseconds for which the work may continue after its signal aborted. After that `health` reports `stuck`: this
+   * process should be ended. @default 10,000
    */
   readonly grace?: number | undefined
 }
 
-/** The health of a candidate, for probes and alerts. It has no secrets. */
+/** The health of a candidate, for probes and alerts. It contains no secrets. */
 export interface ElectionHealth {
   /**
    * For readiness and alerts. False while the work fails: from a failure until a term ends without one, or has led or waited
@@ -51,7 +51,7 @@ export interface Election {
    * Resolves when `signal` has aborted or the locks are closed, and the work has returned.
    *
    * If the work returns by itself, the name is released, and the next term begins after `pause`. If the work throws, the
-   * pause doubles with each failure in a row; the first of them is the warning `HOLDFAST_TERM_FAILED`. Rejects with the last
+   * pause doubles with each failure in a row; the first one emits the warning `HOLDFAST_TERM_FAILED`. Rejects with the last
    * error after `maxFailures`, with an error that a retry cannot fix, with an error of the work after `signal` aborted,
    * `INVALID_ARGUMENT` if it runs already, and `CLOSED`.
    */
@@ -82,7 +82,7 @@ export interface Election {
 
 interface Term {
   readonly lease: Lease
-  /** When the signal of the work aborted. */
+  /** The time at which the signal of the work aborted. */
   endedAt: number | undefined
   readonly resign: () => void
 }
@@ -93,7 +93,7 @@ export class StoreElection implements Election {
   readonly #options: CampaignOptions
   readonly #grace: number
   #isRunning = false
-  /** The last one, unless it was stopped. */
+  /** The last campaign, unless it was stopped. */
   #campaign: Campaign | undefined
   #term: Term | undefined
   /** Resolves when the term that is awaited or in progress has ended. */

@@ -49,7 +49,7 @@ async function* changes(
   }
 }
 
-/** `undefined`: the store failed, and may answer the next request. */
+/** Reads the state of the name. `undefined`: the store failed, and may answer the next request. */
 async function inspectOnce(host: Host, name: string, stop: AbortSignal): Promise<NameState | undefined> {
   try {
     return await unlessStopped(host.inspect(name), stop)

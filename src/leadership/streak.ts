@@ -10,7 +10,7 @@ export interface SafeError {
 /** Failures in a row. */
 export class Streak {
   count = 0
-  /** The last one. */
+  /** The last failure. */
   error: SafeError | undefined
 
   add(error: SafeError): void {
@@ -24,7 +24,7 @@ export class Streak {
   }
 }
 
-/** `what` happened, and the code of the error. */
+/** Makes a `SafeError` from `what` happened and the code of the error. */
 export function safeError(what: string, error: unknown): SafeError {
   const { code, name } = (LeaseError.from(error) ?? Object(error)) as { code?: unknown; name?: unknown }
   const isSafe = (each: unknown): each is string => typeof each === 'string' && /^[\w.-]{1,64}$/.test(each)

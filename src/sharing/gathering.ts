@@ -10,7 +10,7 @@ import { HeldSet } from './held-set.ts'
 /** All names are held. */
 export interface Gathered {
   readonly set: HeldSet
-  /** By name. */
+  /** The handles, by name. */
   readonly handles: ReadonlyMap<string, Lease>
 }
 
@@ -104,7 +104,7 @@ export class Gathering {
     return new LeaseError('BUSY', message, { leaseName: loss.leaseName, waited: this.#waited, cause: loss })
   }
 
-  /** Milliseconds. */
+  /** Milliseconds since the call. */
   get #waited(): number {
     return Math.round(this.#host.clock.now() - this.#started)
   }
@@ -118,7 +118,7 @@ export class Gathering {
 /** One attempt to hold all names. */
 class Round implements Gathered {
   readonly set: HeldSet = new HeldSet()
-  /** Referred to from here, so that no lease counts as dropped while another is awaited. */
+  /** The handles. This reference keeps a lease from counting as dropped while another one is awaited. */
   readonly handles: Map<string, Lease> = new Map()
   readonly #host: Host
   readonly #ordered: readonly string[]
@@ -130,9 +130,9 @@ class Round implements Gathered {
     this.#terms = terms
   }
 
-  /** Keeps those before the first that is busy. Rejects with an error that a wait cannot fix. */
+  /** Keeps the leases on the names before the first busy one. Rejects with an error that a wait cannot fix. */
   async tryAll(): Promise<void> {
-    const { signal } = this.#terms // not that of the set: a try ends soon, and needs no listener
+    const { signal } = this.#terms // not the signal of the set: a try ends soon, and needs no listener
     const outcomes = await Promise.allSettled(this.#ordered.map(name => this.#acquire(name, 0, signal)))
     for (const outcome of outcomes)
       if (outcome.status === 'rejected' && !isPassing(outcome.reason)) throw outcome.reason
@@ -170,7 +170,7 @@ class Round implements Gathered {
       kind: 'set',
       wait,
       signal,
-      // The others are held while this one is awaited: they are renewed, and their time counts from the last.
+      // Names that are held while others are awaited are renewed. A fixed term counts from the last grant.
       heartbeat: name === this.#ordered.at(-1) ? heartbeat : heartbeat || true,
       maxHold: undefined,
     } as const
@@ -181,7 +181,7 @@ class Round implements Gathered {
     return undefined
   }
 
-  /** For a fixed term, which begins when all are held. */
+  /** Ends the renewals for a fixed term, which begins when all names are held. */
   async #endRenewals(hasWaited: boolean): Promise<void> {
     const leases = [...this.handles.values()].filter(({ name }) => name !== this.#ordered.at(-1))
     for (const lease of leases) lease.stopRenewing()

@@ -32,16 +32,16 @@ export class HeldSet extends Held implements LeaseGroup {
     lease.group = this
     this.check()
     const { signal } = lease
-    if (signal.aborted) this.abort(signal.reason) // by close()
+    if (signal.aborted) this.abort(signal.reason) // close() may have aborted it
     if (this.loss || this.releasing) void lease.release()
   }
 
-  /** All are held: from now on they have this `maxHold`. */
+  /** Called when all are held: sets their `maxHold`, which counts from now. */
   limit(maxHold: number | undefined): void {
     for (const lease of this.#leases) lease.limitHold(maxHold)
   }
 
-  /** Releases this one, before the set is complete. */
+  /** Releases the lease on one name before the set is complete. */
   releaseOne(name: string): void {
     const index = this.#leases.findIndex(lease => lease.name === name)
     const [lease] = this.#leases.splice(index, 1)

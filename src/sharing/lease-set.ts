@@ -32,7 +32,7 @@ export interface LeaseSet extends AsyncDisposable {
   release(): Promise<LeaseEnd>
   /** Releases. Never rejects: call `assertHeld()` at the end of the block to detect a loss. */
   [Symbol.asyncDispose](): Promise<void>
-  /** Names, leases and remaining. */
+  /** Returns names, leases and remaining. */
   toJSON(): Record<string, unknown>
 }
 

@@ -20,8 +20,8 @@ export function distinctNames(names: unknown): readonly string[] {
 }
 
 /**
- * By their UTF-8 bytes: the one order in which every process acquires. Without it, two sets could each hold what the other
- * waits for. JavaScript's own order differs, because it compares UTF-16.
+ * Sorts by UTF-8 bytes: the one order in which every process acquires. Without it, two sets could each hold what the
+ * other waits for. JavaScript's own order differs, because it compares UTF-16.
  */
 export function inOrder(names: readonly string[]): readonly string[] {
   return names

@@ -37,7 +37,7 @@ export function readWrite(host: Host, name: string): ReadWrite {
   return { name, reader, writer: new Permits<Lease>(host, name, 'writer') }
 }
 
-/** Claims on one name, of one limit. A `Permit` if there is one. */
+/** The calls that acquire one name with one limit. A claim with a limit becomes a `Permit`. */
 class Permits<L extends Lease> extends Acquiring<L, PermitOptions> {
   readonly #name: string
   readonly #kind: SharedKind

@@ -10,12 +10,12 @@ export interface Sharing {
    *     await locks.semaphore('geocoder', { limit: 3 }).using(async permit => geocode(permit.signal))
    *
    * - Each permit has slots of its own, the lowest that were free. `permits` acquires several at once, all or none.
-   * - `acquire(name)` holds alone: beside no permit. So does a permit of limit 1.
-   * - Where calls state different limits, the smallest limit of those that hold counts.
+   * - A lease of `acquire(name)` excludes all permits. So does a permit of limit 1.
+   * - If holders have different limits, the smallest one counts.
    * - Waiters are served in order. If the first needs more than is free, the others wait too.
-   * - A permit is renewed, lost and fenced as a lease is. A process that died frees its permits after the ttl.
+   * - A permit is renewed, lost and fenced like a lease. The permits of a process that died are free after the ttl.
    * - Over a store that keeps no queue (Redlock, advisory locks) a permit is a lease on one of `limit` names, in no order.
-   *   `permits` is 1 there, and the name of a permit that of its ticket.
+   *   `permits` must be 1 there, and a permit has the name of its ticket.
    *
    * Throws `INVALID_ARGUMENT`.
    */
@@ -37,7 +37,7 @@ export interface Sharing {
    * - When one lease is lost, `set.signal` aborts and the others are released at once; after `maxHold` they are not. If
    *   one is lost while the call still waits for another name, it begins anew, within `wait`.
    * - `BUSY` has the name that was busy, as `error.leaseName`. `maxHold` counts from when all are held.
-   * - While it waits, it holds the names that come before, and others wait for those.
+   * - While the call waits for a name, it holds the names before it, and other processes wait for those.
    *
    * A call inside the work of another can deadlock: acquire in one call what you need together. Sends no request by
    * itself. Throws `INVALID_ARGUMENT`.
@@ -45,23 +45,23 @@ export interface Sharing {
   all(names: readonly string[]): Acquirable<LeaseSet>
 }
 
-/** How many permits there are. */
+/** The options of a semaphore. */
 export interface SemaphoreOptions {
-  /** Permits that may be held at a time, from 1 to 2^31 - 1. */
+  /** The number of permits that may be held at a time, from 1 to 2^31 - 1. */
   readonly limit: number
 }
 
-/** How many permits a call acquires. */
+/** The options of a call that acquires permits. */
 export interface PermitOptions {
-  /** Permits that this call acquires, all or none, up to `limit` and 64. @default 1 */
+  /** The number of permits that this call acquires, all or none. At most `limit`, and at most 64. @default 1 */
   readonly permits?: number | undefined
 }
 
 /** The two ways to hold a name that many read and one writes. */
 export interface ReadWrite {
   readonly name: string
-  /** One of any number of readers. */
+  /** Acquires the name as a reader, of which there may be any number. */
   readonly reader: Acquirable<Permit>
-  /** The only holder of the name. */
+  /** Acquires the name as a writer, its only holder. */
   readonly writer: Acquirable<Lease>
 }

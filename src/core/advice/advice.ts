@@ -2,9 +2,9 @@
 export interface Advice {
   /** Renewals that were answered. */
   readonly heartbeats: number
-  /** Renewal requests that failed or timed out, after min(5 s, ttl / 3). */
+  /** Renewal requests that failed, or timed out after min(5 s, ttl / 3). */
   readonly failed: number
-  /** From the request of a renewal to its answer; `undefined` without answers. Accurate to 1 %. */
+  /** The time from the request of a renewal to its answer; `undefined` without answers. Accurate to 1 %. */
   readonly latency: Latency | undefined
   /** The longest time without an answer from the store: the worst latency, or consecutive failures. */
   readonly unresponsiveness: number
@@ -15,7 +15,7 @@ export interface Advice {
   readonly loopDelay: number
   /** The least ttl that tolerates all of this and one lost heartbeat; `undefined` after fewer than 100 heartbeats. */
   readonly leastTtl: number | undefined
-  /** One sentence: the numbers that decide, or what is missing. */
+  /** One sentence with the numbers that decide, or with what is missing. */
   readonly reason: string
 }
 

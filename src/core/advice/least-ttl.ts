@@ -2,19 +2,19 @@ import { margin } from '../../contract/time.ts'
 import { LONGEST_DELAY } from '../../contract/timers.ts'
 import { longestGap } from '../heartbeat.ts'
 
-/** What determines the least ttl. Milliseconds. */
+/** The measurements that determine the least ttl, in milliseconds. */
 export interface Measured {
-  /** Latency of renewals. */
+  /** The p99 latency of renewals. */
   readonly p99: number
   /** The longest time without an answer from the store. */
   readonly unresponsiveness: number
   /** The worst delay of the event loop. */
   readonly loopDelay: number
-  /** The store's. */
+  /** The `minTtl` of the store. */
   readonly minTtl: number
 }
 
-/** The least ttl in p99s. About three tolerate what was measured, the others are for what was not. */
+/** The least ttl as a multiple of the p99. About three times tolerates what was measured; the rest is a reserve. */
 export const LEAST_P99S = 10
 
 /**
@@ -49,7 +49,7 @@ function leastTolerant(ms: number): number {
   return ttl
 }
 
-/** With two digits below 10 ms. */
+/** Formats milliseconds. Values below 10 ms get two digits. */
 function show(ms: number): string {
   return `${ms < 10 ? Number(ms.toPrecision(2)) : Math.round(ms)} ms`
 }

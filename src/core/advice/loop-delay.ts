@@ -13,7 +13,7 @@ export class LoopDelay {
     return this.#isRunning
   }
 
-  /** Milliseconds. */
+  /** The worst delay in milliseconds. */
   get worst(): number {
     const longest = this.#isRunning && this.#monitor ? this.#monitor.max / 1e6 - RESOLUTION : 0
     return Math.max(this.#worstBefore, longest)

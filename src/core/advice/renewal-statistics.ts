@@ -7,17 +7,17 @@ import { LEAST_P99S, leastTtl } from './least-ttl.ts'
 import type { LoopDelay } from './loop-delay.ts'
 import { Unresponsiveness } from './unresponsiveness.ts'
 
-/** With fewer heartbeats the p99 is the slowest one. */
+/** The fewest heartbeats for advice. With fewer, the p99 is the slowest one. */
 const LEAST_HEARTBEATS = 100
 
-/** Microseconds. Longer latencies count as `highest`. */
+/** The range of the histogram in microseconds. Longer latencies count as `highest`. */
 const HISTOGRAM = { lowest: 1, highest: 600_000_000, figures: 2 } as const
 
 /** Milliseconds between two warnings, and between two checks. */
 const WARN_EVERY = 60_000
 const CHECK_EVERY = 1_000
 
-/** What renewals have shown in addition to their latencies. Milliseconds. */
+/** What renewals have shown in addition to their latencies. Times are in milliseconds. */
 export interface Disruptions {
   /** Requests that failed or timed out. */
   readonly failed: number
@@ -31,14 +31,14 @@ export class RenewalStatistics {
   readonly #minTtl: number
   readonly #loopDelay: LoopDelay | undefined
   readonly #unresponsiveness = new Unresponsiveness()
-  /** Microseconds. */
+  /** The latencies in microseconds. */
   #latencies: RecordableHistogram | undefined
   #failed = 0
   #withThread: ((own: Disruptions) => Disruptions) | undefined
   readonly #warnedOf = new Set<number>()
   #checkAt = Number.NEGATIVE_INFINITY
 
-  /** `latencies`: the histogram of another thread, to record in it. */
+  /** `latencies`: the histogram of another thread, in which this thread records. */
   constructor(clock: Clock, minTtl: number, loopDelay: LoopDelay | undefined, latencies?: RecordableHistogram) {
     this.#clock = clock
     this.#minTtl = minTtl
@@ -74,7 +74,7 @@ export class RenewalStatistics {
     if (lease.remaining > 0) this.#unresponsiveness.failed(sent) // after a loss, perhaps no request follows that ends the period
   }
 
-  /** No lease is held. */
+  /** Called when no lease is held. */
   pause(): void {
     this.#loopDelay?.stop()
     this.#unresponsiveness.end(this.#clock)
@@ -94,7 +94,7 @@ export class RenewalStatistics {
     return { ...measured, leastTtl: ttl, reason }
   }
 
-  /** Including those of the other thread. */
+  /** The disruptions of this thread and of the other one. */
   disruptions(now: number = this.#clock.now()): Disruptions {
     const own = {
       failed: this.#failed,
@@ -104,7 +104,7 @@ export class RenewalStatistics {
     return this.#withThread?.(own) ?? own
   }
 
-  /** After a slow renewal of this lease: emits `ttl_too_short` if its ttl is too short. */
+  /** Called after a slow renewal of this lease. Emits `ttl_too_short` if its ttl is too short. */
   warn(lease: Lease): void {
     const now = this.#clock.now()
     if (now < this.#checkAt || this.#warnedOf.has(lease.ttl)) return
@@ -129,7 +129,7 @@ export class RenewalStatistics {
   }
 }
 
-/** A filter before `warn`: only renewals this slow can make the p99 too high for the ttl. */
+/** Should `warn` be called? Only renewals this slow can make the p99 too high for the ttl. */
 export function isSlow(lease: Lease, latency: number): boolean {
   return latency * LEAST_P99S > lease.ttl
 }

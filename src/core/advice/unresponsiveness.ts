@@ -3,17 +3,17 @@ import type { Clock } from '../../contract/time.ts'
 /** The longest time without an answer from a store, in milliseconds. */
 export class Unresponsiveness {
   #longest = 0
-  /** When the latest answered request was sent. */
+  /** The time at which the latest answered request was sent. */
   #answered = Number.NEGATIVE_INFINITY
-  /** When the first request was sent that has failed since. */
+  /** The time at which the first request that has failed since then was sent. */
   #since: number | undefined
 
-  /** Includes the current period. */
+  /** The longest period in milliseconds, including the current one. */
   longest(now: number): number {
     return Math.max(this.#longest, now - (this.#since ?? now))
   }
 
-  /** No more requests follow. Reads the clock only if it must, since every release may call this. */
+  /** Ends the current period: no more requests follow. Reads the clock only if needed: every release may call this. */
   end(clock: Clock): void {
     if (this.#since === undefined) return
     this.#longest = this.longest(clock.now())

@@ -15,7 +15,7 @@ export class SharedDeadline extends Deadline {
     return this.#term !== undefined
   }
 
-  /** From now on this thread moves it. */
+  /** Makes this thread move the deadline from now on. */
   detach(): void {
     this.#term = undefined
   }

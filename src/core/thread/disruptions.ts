@@ -19,7 +19,7 @@ export class SharedDisruptions {
   readonly #words: BigInt64Array
   #last: Disruptions = NONE
 
-  /** `memory`: that of another thread. */
+  /** `memory`: the memory of another thread's `SharedDisruptions`. */
   constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(24)) {
     this.memory = memory
     this.#words = new BigInt64Array(memory)
@@ -32,7 +32,7 @@ export class SharedDisruptions {
     return { failed, unresponsiveness: unresponsiveness / 1_000, loopDelay: loopDelay / 1_000 }
   }
 
-  /** Cheap if nothing changed, as after most renewals. */
+  /** Writes the disruptions. This is cheap if nothing changed, as after most renewals. */
   write(next: Disruptions): void {
     const { failed, unresponsiveness, loopDelay } = next
     const last = this.#last

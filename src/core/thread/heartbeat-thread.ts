@@ -27,7 +27,7 @@ const START_LIMIT = 10_000
 export class HeartbeatThread implements Renewer, WorkerLink {
   readonly #clock: Clock
   readonly #statistics: RenewalStatistics
-  /** Of all workers, one after the other. */
+  /** The disruptions of all workers, which run one after the other. */
   readonly #disruptions = new SharedDisruptions()
   readonly #script: URL
   readonly #url: string
@@ -41,7 +41,7 @@ export class HeartbeatThread implements Renewer, WorkerLink {
   #starting: Promise<void> | undefined
   #end: LeaseError | undefined
 
-  /** `script`: the module that the worker runs, with `runWorker`. `url`: of the store that it opens. */
+  /** `script`: the module that the worker runs, with `runWorker`. `url`: the URL of the store that it opens. */
   constructor(script: URL, url: string, clock: Clock, statistics: RenewalStatistics) {
     this.#script = script
     this.#url = url
@@ -92,7 +92,7 @@ export class HeartbeatThread implements Renewer, WorkerLink {
       }
       this.#calls.set(call, resolve)
       signal.addEventListener('abort', giveUp, { once: true })
-      this.#proof.keep(limit) // also because the event loop may have been blocked until now
+      this.#proof.keep(limit) // gives a proof, because the event loop may have been blocked until now
       if (!this.send({ kind: 'extend', id, ttl, from, call })) resolve(this.#end ?? ended())
     })
   }
@@ -153,7 +153,7 @@ export class HeartbeatThread implements Renewer, WorkerLink {
     this.#handOver(this.#end ?? ended(cause))
   }
 
-  /** The main thread renews all leases from now on. */
+  /** Makes the main thread renew all leases from now on. */
   #handOver(error: LeaseError): void {
     this.#proof.stop()
     for (const answer of this.#calls.values()) answer(error)

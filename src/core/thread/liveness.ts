@@ -14,7 +14,7 @@ export class Liveness {
   readonly #words: BigInt64Array
   readonly #now: () => bigint
 
-  /** `memory`: of another thread's `Liveness`. `now` is for tests. */
+  /** `memory`: the memory of another thread's `Liveness`. `now` is for tests. */
   constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(16), now: () => bigint = process.hrtime.bigint) {
     this.memory = memory
     this.#words = new BigInt64Array(memory)
@@ -39,7 +39,7 @@ export class Liveness {
   }
 }
 
-/** The longest time in milliseconds between two proofs. It is shorter if a tenth of a `maxBlocked` is. */
+/** The longest time in milliseconds between two proofs. The time is a tenth of a `maxBlocked` if that is shorter. */
 const LONGEST_INTERVAL = 500
 
 /** The main thread's side: one timer that repeats the proof while a lease needs it. */
@@ -57,12 +57,12 @@ export class Proof {
     this.#isNeeded = isNeeded
   }
 
-  /** Proves now. */
+  /** Gives a proof now. */
   give(): void {
     this.#liveness.prove(name => events[name].hasSubscribers)
   }
 
-  /** Proves now, and ten times in `limit` ms while it is needed. */
+  /** Gives a proof now, and ten times in `limit` ms while it is needed. */
   keep(limit: number): void {
     const isKept = this.#stopTimer && limit / 10 >= this.#interval
     this.#interval = Math.min(limit / 10, this.#interval)
@@ -77,7 +77,7 @@ export class Proof {
     this.#interval = LONGEST_INTERVAL
   }
 
-  /** The milliseconds for which at least this thread was just blocked. */
+  /** At least how many milliseconds this thread was just blocked. */
   get blocked(): number {
     return this.#lateness.at(this.#clock.now())
   }

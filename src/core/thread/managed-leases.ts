@@ -23,9 +23,9 @@ interface ManagedLease extends Pick<Hold, 'claim' | 'token' | 'maxBlocked'> {
   /** The clock's time after which the lease is no longer renewed. */
   endsAt: number
   readonly lease: HeldLease
-  /** As the main thread wrote it last. */
+  /** The note that the main thread wrote last. */
   note: string
-  /** When the latest renewal was sent. */
+  /** The time at which the latest renewal was sent. */
   sentAt: number
   /** Renewals that were sent and not answered. */
   unanswered: number
@@ -89,7 +89,7 @@ export class ManagedLeases {
     if (command.kind === 'hold') return this.#hold(command)
     const managed = this.#byId.get(command.id)
     if (command.kind === 'stop') return this.#stop(command.id, managed)
-    if (!managed) return // stopped before
+    if (!managed) return // the lease was stopped before
     if (command.kind === 'annotated') managed.note = command.note
     else if (command.kind === 'limit') managed.endsAt = this.#core.clock.now() + command.maxHold
     else {

@@ -12,7 +12,7 @@ export interface WorkerInput {
   readonly statistics: SharedStatistics
 }
 
-/** What both threads call a lease. The slots of one permit have the same id. */
+/** The name that both threads use for a lease. The slots of one permit have the same id. */
 export function idOf({ name, id }: ClaimKey): string {
   return id + name
 }

@@ -24,7 +24,7 @@ export class SharedTerm {
   readonly #now: typeof timestampNow
   #seen = 0
 
-  /** `memory`: of another thread's `SharedTerm`. `now` is for tests. */
+  /** `memory`: the memory of another thread's `SharedTerm`. `now` is for tests. */
   constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(8 * WORDS), now: typeof timestampNow = timestampNow) {
     this.memory = memory
     this.#version = new Int32Array(memory, 0, 1)

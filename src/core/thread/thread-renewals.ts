@@ -15,21 +15,21 @@ import { SharedTerm } from './term.ts'
 
 /** The worker, as the renewals of one lease see it. */
 export interface WorkerLink {
-  /** The milliseconds for which at least the main thread was just blocked. */
+  /** At least how many milliseconds the main thread was just blocked. */
   readonly blocked: number
-  /** False: the worker has ended. */
+  /** Sends a command. False: the worker has ended. */
   send(command: Command): boolean
   /** Resolves when the worker has extended the lease, to the error if it failed. After `signal` it is taken back. */
   extend(extension: Extension, signal: AbortSignal): Promise<LeaseError | undefined>
 }
 
-/** Milliseconds. */
+/** An extension of a lease. Times are in milliseconds. */
 export interface Extension {
   readonly id: string
   readonly ttl: number
   /** The ttl of the lease if this fails. */
   readonly from: number
-  /** Its `maxBlocked` from now on. */
+  /** The `maxBlocked` of the lease from now on. */
   readonly limit: number
 }
 
@@ -47,7 +47,7 @@ export class ThreadRenewals {
   readonly #deadline: SharedDeadline
   #stopped: Promise<void> | undefined
   #onStopped: ((unsettled: boolean) => void) | undefined
-  /** In the heartbeat of the main thread, after the worker has ended. */
+  /** The entry in the heartbeat of the main thread, after the worker has ended. */
   #beat: Entry<Renewable> | undefined
 
   constructor(worker: WorkerLink, core: LeaseCore, claim: Claim, acquired: Acquired, options: RenewerOptions) {
@@ -70,7 +70,7 @@ export class ThreadRenewals {
     worker.send(command)
   }
 
-  /** The worker reports about this lease. */
+  /** Called with what the worker reports about this lease. */
   receive(notification: Extract<Notification, { id: string }>): void {
     if (notification.kind === 'stopped') this.#onStopped?.(notification.unsettled)
     const lease = this.lease.handle
@@ -81,7 +81,7 @@ export class ThreadRenewals {
       events.heartbeat_failed.publish({ lease, error: leaseError(notification.error) })
   }
 
-  /** The worker has ended. */
+  /** Called when the worker has ended: the main thread renews the lease. */
   takeOver(error: LeaseError): void {
     this.#onStopped?.(true)
     const { lease } = this

@@ -7,7 +7,7 @@ import { merge, SharedDisruptions, type SharedStatistics } from './disruptions.t
 export class ThreadStatistics {
   readonly #statistics: RenewalStatistics
   readonly #shared: SharedDisruptions
-  /** Recorded by an earlier thread. */
+  /** The disruptions that an earlier thread recorded. */
   readonly #before: Disruptions
 
   constructor({ clock, loopDelay }: CoreEnvironment, { latencies, disruptions }: SharedStatistics) {
@@ -26,7 +26,7 @@ export class ThreadStatistics {
     this.#write()
   }
 
-  /** No lease is renewed. */
+  /** Called when no lease is renewed. */
   pause(): void {
     this.#statistics.pause()
     this.#write()

@@ -1,11 +1,11 @@
 /**
- * Lets few claims send requests at once, in the order of their first calls. If all of a thousand claims sent them, a slow
- * server would carry out none before the core gives up and asks again.
+ * Lets only a few claims send requests at once, in the order of their first calls. If a thousand claims sent requests at
+ * once, a slow server would finish none before the core gives up and asks again.
  */
 export class Admission {
   readonly #most: number
   #free: number
-  /** By id, in order. Between two calls a claim keeps its position, but is not admitted. */
+  /** The claims that wait, by id, in order. Between two calls a claim keeps its turn, but is not admitted. */
   readonly #waiting = new Map<string, (() => void) | undefined>()
 
   constructor(most: number) {
@@ -13,14 +13,14 @@ export class Admission {
     this.#free = most
   }
 
-  /** Does nobody use it or wait for it? */
+  /** Is no claim admitted or waiting? */
   get isIdle(): boolean {
     return this.#free === this.#most && this.#waiting.size === 0
   }
 
   /**
-   * `undefined`: it was not admitted within `patience` ms, and is to call again. Rejects with the reason of `signal` if that
-   * aborts before `join` is called.
+   * Resolves to `undefined` if the claim was not admitted within `patience` ms: it must call again. Rejects with the reason
+   * of `signal` if that aborts before `join` is called.
    */
   async run<Answer>(
     id: string,

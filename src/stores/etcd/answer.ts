@@ -1,31 +1,34 @@
 import { Refusal } from './failure.ts'
 
-/** Characters of an answer, or of one message of a stream: as long as the queue of one name with 80,000 waiters. */
+/**
+ * The largest number of characters in an answer, or in one message of a stream: enough for the queue of one name with
+ * 80,000 waiters.
+ */
 const LONGEST_ANSWER = 32 * 1_024 * 1_024
-/** Characters of an error response. Messages show at most 200 of them. */
+/** The largest number of characters in an error response. Messages show at most 200 of them. */
 const LONGEST_REFUSAL = 64 * 1_024
 
-/** Receives what was read. */
+/** Receives the text of a response. */
 interface Reader {
   onMessage(message: unknown): void
   onEnd(): void
   /** May be called more than once. */
   onFailure(error: Error): void
-  /** The rest need not be read. */
+  /** The rest of the response need not be read. */
   stop(): void
 }
 
-/** Reads the text of one HTTP response: a refusal, or JSON messages, each on its own line. */
+/** Reads the text of one HTTP response: an error, or JSON messages, each on its own line. */
 export class Answer {
   readonly #status: number | undefined
   readonly #isStream: boolean
   readonly #reader: Reader
-  /** The line that is not complete, or the refusal. */
+  /** The incomplete line, or the error response. */
   #rest = ''
   #length = 0
   #isEmpty = true
 
-  /** `isStream`: the answer may have any length, and each message is limited. */
+  /** `isStream`: the answer may have any length, and only each message is limited. */
   constructor(status: number | undefined, isStream: boolean, reader: Reader) {
     this.#status = status
     this.#isStream = isStream
@@ -58,7 +61,7 @@ export class Answer {
     return refusalOfBody(this.#status, this.#rest)
   }
 
-  /** Only the new piece is searched. Searching a long line again with every piece would take quadratic time. */
+  /** Searches only the new piece. Searching a long line again with every piece would take quadratic time. */
   #readLines(chunk: string): void {
     const lines = chunk.split('\n')
     lines[0] = this.#rest + lines[0]
@@ -91,7 +94,7 @@ function refusalOfBody(status: number | undefined, body: string): Refusal {
     if (refusal.code !== -1) return refusal
     text = refusal.message
   } catch {
-    // No JSON, so it does not come from etcd.
+    // This is not JSON, so it does not come from etcd.
   }
   return new Refusal(-1, `HTTP ${status}${text && `: ${text}`}`)
 }

@@ -12,10 +12,10 @@ interface Entry {
   reject(error: unknown): void
 }
 
-/** By default etcd accepts 128 operations in one transaction. */
+/** The largest number of transactions in one request. By default etcd accepts 128 operations in one transaction. */
 const LARGEST = 64
 
-/** Independent transactions. Those that arrive while others are in flight share a request and a write. */
+/** Sends independent transactions. Those that arrive while others are in flight share a request and a write. */
 export class BatchedTransactions {
   readonly #gateway: Gateway
   readonly #batch: Batch<Entry>
@@ -30,7 +30,7 @@ export class BatchedTransactions {
     return new Promise((resolve, reject) => this.#batch.add({ txn, limit, signal, resolve, reject }))
   }
 
-  /** `wasRepeated`: as `Outcome.isRepeated`, of a batch that these were in before. */
+  /** `wasRepeated`: `Outcome.isRepeated` of an earlier batch that contained these transactions. */
   async #send(all: readonly Entry[], wasRepeated = false): Promise<void> {
     const txns = all.map(({ txn }) => txn)
     const limit = Math.max(...all.map(entry => entry.limit))
@@ -43,7 +43,7 @@ export class BatchedTransactions {
           outcomeOf({ ...(all.length === 1 ? answer : responses?.[index]?.response_txn), header, isRepeated }),
         )
     } catch (error) {
-      // One lease has ended, or two change the same key, so etcd did nothing for any of them.
+      // A lease has ended, or two transactions change the same key. So etcd did nothing for any of them.
       if (all.length > 1 && (isLeaseMissing(error) || isDuplicate(error)))
         await Promise.all(all.map(entry => this.#send([entry], isRepetition(error))))
       else for (const entry of all) entry.reject(error)

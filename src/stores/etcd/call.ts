@@ -11,15 +11,15 @@ interface Attempt {
 }
 
 export interface Course {
-  /** Sends a copy to the next endpoint. `undefined`: all have had one. */
+  /** The next endpoint to send a copy to. `undefined`: all endpoints have had one. */
   next(listener: Listener): Attempt | undefined
-  /** `isRepeated`: an earlier copy may have been carried out, or may still be. */
+  /** `isRepeated`: an earlier copy may have been processed, or may still be. */
   answered(at: number, messages: readonly unknown[], isRepeated: boolean): void
   failed(error: LeaseError): void
   silent(at: number): void
 }
 
-/** One request and its copies, to one endpoint after another. The first answer counts, or the last failure. */
+/** One request and its copies, each to another endpoint. The first answer counts, or else the last failure. */
 export class Call {
   readonly #limit: number
   readonly #course: Course
@@ -27,7 +27,7 @@ export class Call {
   #isRepeated = false
   #hasBegun = false
   #isOver = false
-  /** The least certain failure of the copies: of one that may have been carried out, if there is such a copy. */
+  /** The failure that decides if all copies fail: that of a copy that may have been processed, if there is one. */
   #failure: LeaseError | undefined
   #stopWaiting: () => void = () => {}
   #stopTimeout: () => void = () => {}
@@ -42,7 +42,7 @@ export class Call {
     this.#next()
   }
 
-  /** Moves a copy that still waits for a connection to this endpoint. */
+  /** Sends a copy that still waits for a connection to this endpoint elsewhere. */
   leave(at: number): void {
     for (const attempt of this.#attempts) {
       if (attempt.at !== at || attempt.isStarted || !this.#next()) continue
@@ -83,7 +83,7 @@ export class Call {
     return true
   }
 
-  /** The limit counts from when the request leaves: a queue for connections says nothing about the server. */
+  /** The limit counts from when the request is sent: a wait for a free connection says nothing about the server. */
   #begin(attempt: Attempt | undefined): void {
     if (this.#isOver || !attempt || attempt.isStarted) return
     attempt.isStarted = true

@@ -8,7 +8,7 @@ import { annotated, idOf, slotsOf } from './record.ts'
 import { granted, type Requests, termOf, vanished } from './requests.ts'
 import { madeAt, onLease, unchanged } from './txn.ts'
 
-/** Changes the ttl or the note of a lease. The key stays, and with it the token. */
+/** Changes the ttl or the note of a lease. The key stays, and so does the token. */
 export class Changes {
   readonly #gateway: Gateway
   readonly #keys: Keys
@@ -28,9 +28,9 @@ export class Changes {
     const lease = leaseOf(id, seconds, found.mod_revision)
     const beat = await this.#leases.grant(lease, ttl, limit)
     const put = { request_put: { key: found.key, ignore_value: true, lease } }
-    // A stale copy must not undo a later change: it compares the lease. The note may have changed.
+    // A stale request must not undo a later change, so it compares the lease. The note may have changed.
     const compare = [madeAt(found.key, found.create_revision), onLease(found.key, found.lease)]
-    // A keepalive would not change what a stale copy compares, so each renewal moves the key until one is answered.
+    // A keepalive would not change what a stale request compares. So each renewal moves the key until one is answered.
     this.#leases.know(id, { lease: found.lease ?? '0', seconds, ...this.#leases.known(id), mayMove: true })
     const { succeeded, header } = await this.#gateway.txn({ compare, success: [put] }, limit)
     if (!succeeded) throw vanished()
@@ -42,7 +42,7 @@ export class Changes {
     return granted(found.create_revision, beat, termOf(header), slotsOf(found))
   }
 
-  /** Writes the note of the claim. False if it no longer holds. */
+  /** Writes the note of the claim. Resolves to false if the claim no longer holds. */
   async note({ name, id, note, ttl }: Claim, signal: AbortSignal): Promise<boolean> {
     const limit = requestLimit(ttl)
     for (;;) {
@@ -50,7 +50,7 @@ export class Changes {
       if (!found || idOf(found) !== id) return false
       signal.throwIfAborted()
       const put = { request_put: { key: found.key, value: annotated(found, note), ignore_lease: true } }
-      // A stale copy must not undo a later note: it compares the revision.
+      // A stale request must not undo a later note, so it compares the revision.
       const { succeeded } = await this.#gateway.txn({ compare: [unchanged(found)], success: [put] }, limit)
       if (succeeded) return true
     }

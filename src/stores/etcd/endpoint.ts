@@ -7,7 +7,7 @@ import { Refusal } from './failure.ts'
 
 /** Options for TLS: PEM text or buffers, as for `tls.connect`. */
 export interface EtcdTls {
-  /** Trusted authorities. @default those of Node */
+  /** Trusted certificate authorities. @default those of Node */
   readonly ca?: string | Buffer | readonly (string | Buffer)[] | undefined
   /** The certificate of this client, for mutual TLS. */
   readonly cert?: string | Buffer | undefined
@@ -22,26 +22,26 @@ export interface Address {
   readonly port: number
 }
 
-/** Receives the answer to one request: messages, then an end; or a failure at any time. */
+/** Receives the answer to one request: messages and then an end, or a failure at any time. */
 export interface Listener {
-  /** The request has a connection. Until then it waits for a free one. */
+  /** The request has a connection. Before that it waits for a free one. */
   onStart?(): void
   onMessage(message: unknown): void
   onEnd(): void
-  /** `sent`: the request may have been carried out. */
+  /** `sent`: the request may have been processed. */
   onFailure(error: Error, sent: boolean): void
 }
 
 /**
- * Connections to one server. HTTP/1.1 carries one request at a time on each. 32 keep a server busy, and are no load when
- * it hangs and they all wait.
+ * The largest number of connections to one server. Over HTTP/1.1 each carries one request at a time. 32 keep a server busy,
+ * and are no load when it hangs and all of them wait.
  */
 const MOST_CONNECTIONS = 32
 
-/** Only a server without TLS answers this so. One with TLS answers 400. */
+/** Only a server without TLS answers in this way. A server with TLS answers 400. */
 const VERSION = { ask: 'GET /version HTTP/1.0\r\n\r\n', answer: /^HTTP\/1\.\d 200/ }
 
-/** One server, over its own connections. They do not keep the process alive. */
+/** One server, reached over its own connections. They do not keep the process alive. */
 export class Endpoint {
   readonly label: string
   readonly #address: Address
@@ -63,7 +63,10 @@ export class Endpoint {
     this.#streams = new Agent()
   }
 
-  /** Returns a function that gives the request up. `isStream`: the answer has no end and needs its own connection. */
+  /**
+   * Sends a request, and returns a function that cancels it. `isStream`: the answer has no end and needs its own
+   * connection.
+   */
   post(path: string, body: string, token: string | undefined, listener: Listener, isStream = false): () => void {
     const headers = {
       'content-type': 'application/json',
@@ -113,7 +116,10 @@ export class Endpoint {
     }
   }
 
-  /** A server that closes the connection at the first request may expect TLS, or none. It does not say so. */
+  /**
+   * Adds a hint to the error. A server that closes the connection at the first request may expect TLS, or no TLS, but does
+   * not say so.
+   */
   async #explained(error: Error): Promise<Error> {
     if (this.#hasServed) return error
     if (/^Parse Error: Expected HTTP/.test(error.message)) return new Refusal(-1, `${error.message} from ${this.label}`)
@@ -128,7 +134,7 @@ export class Endpoint {
     return new Error(`${error.message} by ${this.label}, which may be because it ${hint}`, { cause: error })
   }
 
-  /** Closes the idle connections, which may be as dead as one that does not answer. */
+  /** Closes the idle connections. They may be as dead as one that does not answer. */
   renew(): void {
     for (const sockets of Object.values(this.#agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
   }
@@ -139,7 +145,7 @@ export class Endpoint {
   }
 }
 
-/** Lets the process end despite the socket. Once it is connected, the request may be carried out. */
+/** Lets the process end although the socket is open. Once the socket is connected, the request may be processed. */
 function onConnected(request: ClientRequest, connected: () => void): void {
   request.once('socket', socket => {
     socket.unref()

@@ -1,13 +1,13 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import { causeOf, noAnswerFrom, textOf } from '../wire/failure.ts'
 
-/** Characters of a server's text that messages show. */
+/** The largest number of characters of a server's text that messages show. */
 const LONGEST_TEXT = 200
 
 /** An error response: a gRPC code, or -1 if it did not come from etcd's gateway. */
 export class Refusal extends Error {
   readonly code: number
-  /** An earlier copy of the request was not answered and may have been carried out. */
+  /** Was an earlier copy of the request left without an answer? Then that copy may have been processed. */
   isRepeated = false
 
   constructor(code: number, text: string) {
@@ -65,7 +65,7 @@ const meanings: readonly Meaning[] = [
       'if etcd has that option, because its other port then serves gRPC only',
   },
   { text: /^HTTP [34]/, code: 'STORE_UNAVAILABLE', says: FOREIGN },
-  // A proxy also answers this for a request that it has forwarded.
+  // A proxy also answers with this after it has forwarded the request.
   { text: /^HTTP /, code: 'OUTCOME_UNKNOWN', says: FOREIGN },
   {
     text: /database space exceeded/,
@@ -85,16 +85,16 @@ const meanings: readonly Meaning[] = [
   { text: /no leader/, code: 'STORE_UNAVAILABLE', says: 'etcd cannot serve the request now' },
 ]
 
-/** The gRPC codes that mean that the request was not and will not be carried out. */
+/** The gRPC codes that mean that the request was not processed and will not be. */
 const definite: ReadonlySet<number> = new Set([3, 5, 6, 7, 8, 9, 11, 12, 16])
 
-/** Errors of a login. */
+/** The errors of a login. */
 const login = meanings.slice(0, 2)
 
 const certificate = /CERT|ISSUER|SELF_SIGNED|ALTNAME|VERIFY/
 const alert = /ALERT/
 
-/** Is this the error of a repeated request, which the first copy may have caused? */
+/** Is this the error of a repeated request that the first copy may have caused? */
 export function isRepetition(error: unknown): boolean {
   return LeaseError.is(error) && error.cause instanceof Refusal && error.cause.isRepeated
 }
@@ -104,7 +104,7 @@ export function isLeaseMissing(error: unknown): boolean {
   return refusalText(error).includes('requested lease not found')
 }
 
-/** Is the server out of space, so that it only deletes? */
+/** Is the server out of space, so that it accepts only deletions? */
 export function isFull(error: unknown): boolean {
   return refusalText(error).includes('database space exceeded')
 }
@@ -114,12 +114,12 @@ export function isDuplicate(error: unknown): boolean {
   return refusalText(error).includes('duplicate key')
 }
 
-/** Does the lease exist already? */
+/** Does the lease already exist? */
 export function isLeaseThere(error: unknown): boolean {
   return refusalText(error).includes('lease already exists')
 }
 
-/** Did the server reject the token, as it does with an old one? */
+/** Did the server reject the auth token, as it does with an old one? */
 export function isTokenOld(error: unknown): boolean {
   return /invalid auth token|revision of auth store is old|user name is empty/.test(refusalText(error))
 }
@@ -129,14 +129,14 @@ export function isAuthOff(error: unknown): boolean {
 }
 
 /**
- * Would another server answer the same? A server without a leader, or one that shuts down, answers for itself only. So
- * does a server that is not etcd.
+ * Would another server give the same answer? A server without a leader, one that shuts down, and one that is not etcd
+ * answer only for themselves.
  */
 export function isFinal(error: unknown): boolean {
   return error instanceof Refusal && ![-1, 4, 13, 14].includes(error.code)
 }
 
-/** The error for the caller. `sent`: the request had left. */
+/** The error for the caller. `sent`: the request was sent. */
 export function failure(error: unknown, sent: boolean): LeaseError {
   if (LeaseError.is(error)) return error
   const text = textOf(error)
@@ -160,7 +160,7 @@ export function failure(error: unknown, sent: boolean): LeaseError {
   return noAnswerFrom('etcd', error, sent)
 }
 
-/** The answer is malformed. The request may have been carried out. */
+/** The error for a malformed answer. The request may have been processed. */
 export function senseless(path: string): LeaseError {
   return new LeaseError(
     'OUTCOME_UNKNOWN',
@@ -168,7 +168,10 @@ export function senseless(path: string): LeaseError {
   )
 }
 
-/** A login that worked before may be changing just now. It is retried for as long as the caller waits. */
+/**
+ * The error for a failed login. If the login worked before, the server may be changing just now, so it is retried as long
+ * as the caller waits.
+ */
 export function passing(error: unknown): unknown {
   if (!LeaseError.is(error) || !login.some(({ text }) => text.test(refusalText(error)))) return error
   const message = `${error.message}; etcd accepted them before, so this may be temporary`

@@ -7,14 +7,17 @@ import type { Outcome } from './txn.ts'
 /** Acquires free names. Claims that arrive while others are in flight share a transaction. */
 export class FreeNames {
   readonly #txns: BatchedTransactions
-  /** By name. One transaction cannot serve two claims of a name: they would get the same revision, and so token. */
+  /**
+   * The requests in flight, by name. One transaction cannot serve two claims of a name: they would get the same revision,
+   * and so the same token.
+   */
   readonly #underWay = new Map<string, Promise<Outcome>>()
 
   constructor(gateway: Gateway) {
     this.#txns = new BatchedTransactions(gateway)
   }
 
-  /** `undefined`: no request was sent, because another claim of this process is acquiring the name. */
+  /** Resolves to `undefined` if no request was sent, because another claim of this process is acquiring the name. */
   async take(txn: object, { name, queue, ttl }: Claim, signal: AbortSignal): Promise<Outcome | undefined> {
     for (let other = this.#underWay.get(name); other; other = this.#underWay.get(name))
       if (queue || (await settles(other))) return undefined

@@ -14,20 +14,20 @@ export interface Access {
 
 /**
  * The JSON gateway of a cluster. Requests go to one endpoint until it fails or stops responding, then to the next. Every
- * request may be repeated: it names its claim, its lease or the revision that it refers to.
+ * request may be repeated, because it contains its claim, its lease or the revision that it refers to.
  */
 export class Gateway {
   readonly #endpoints: readonly Endpoint[]
   readonly #user: { readonly name: string; readonly password: string } | undefined
   #token: Promise<string> | undefined
-  /** Has a login succeeded? */
+  /** Has any login succeeded? */
   #isKnown = false
-  /** Index of the endpoint that answered last. */
+  /** The index of the endpoint that answered last. */
   #current = 0
   readonly #calls = new Set<Call>()
   readonly #streams = new Set<Stream>()
   #closed = false
-  /** Milliseconds that the last request took, without its wait for a connection. */
+  /** Milliseconds that the last request took, without the wait for a connection. */
   roundTrip = 0
 
   constructor({ endpoints, tls, user, password = '' }: Access) {
@@ -60,7 +60,7 @@ export class Gateway {
     return answer
   }
 
-  /** As `ask`, with several messages in one body. */
+  /** Like `ask`, with several messages in one body. */
   async call<Message>(path: string, body: string, limit: number): Promise<readonly Message[]> {
     let wasRepeated = false
     for (let isFirst = true; ; isFirst = false) {
@@ -79,7 +79,7 @@ export class Gateway {
     }
   }
 
-  /** Opens a stream of messages. Resolves to a function that ends it, or rejects as `ask` does. */
+  /** Opens a stream of messages. Resolves to a function that ends it. Rejects like `ask`. */
   async stream(path: string, body: object, listener: Listener): Promise<() => void> {
     const token = this.#user && (await this.#logIn())
     if (this.#closed) throw closed()
@@ -121,7 +121,7 @@ export class Gateway {
     for (const endpoint of this.#endpoints) endpoint.close()
   }
 
-  /** Resolves to '' if the server has no authentication, as etcd's own client does. */
+  /** Resolves to the auth token, or to '' if the server has no authentication, as etcd's own client does. */
   #logIn(): Promise<string> {
     this.#token ??= this.#newToken().catch(error => {
       this.#token = undefined
@@ -190,7 +190,7 @@ export class Gateway {
 
 interface Answered {
   readonly messages: readonly unknown[]
-  /** As of `Course.answered`. */
+  /** See `Course.answered`. */
   readonly isRepeated: boolean
 }
 

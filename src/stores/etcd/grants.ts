@@ -22,12 +22,18 @@ import {
 } from './txn.ts'
 import type { Granted, View } from './view.ts'
 
-/** A lease that was kept alive within this share of its ttl needs no keepalive: the renewals of the claim start soon enough. */
+/**
+ * A lease that was kept alive within this share of its ttl needs no keepalive, because the renewals of the claim begin soon
+ * enough.
+ */
 const FRESH = 1 / 10
 
 type Lent = Pick<PooledLease, 'lease' | 'mark'>
 
-/** Grants names with pooled leases. Acquire and release of an unused name are one write each, which many claims share. */
+/**
+ * Grants names with pooled leases. The acquire and the release of an unused name each cost one write, which many claims
+ * share.
+ */
 export class Grants {
   readonly #gateway: Gateway
   readonly #keys: Keys
@@ -50,9 +56,9 @@ export class Grants {
   }
 
   /**
-   * Acquires a name without holders and waiters. `undefined`: it has some, is being acquired just now, or the claim was
-   * withdrawn. If an earlier copy of the request may have been carried out, the loan is not over, and its caller settles that.
-   * For a claim that may hold beside others, what was read instead.
+   * Acquires a name without holders and waiters. Resolves to `undefined` if the name has some, if another claim is
+   * acquiring it, or if the claim was withdrawn. For a claim that may share the name, resolves to what was read instead. If
+   * an earlier copy of the request may have been processed, the loan is not over, and the caller settles that.
    */
   async takeUnused(claim: Claim, signal: AbortSignal): Promise<Grant | Situation | undefined> {
     const { name, limit = 1, units = 1 } = claim
@@ -64,7 +70,7 @@ export class Grants {
         lent => this.#freeNames.take(takeIfUnused(this.#keys, claim, lent), claim, signal),
         signal,
       )
-    // Of many simultaneous claims that hold alone, only the first needs a lease.
+    // Of many simultaneous claims of limit 1, only the first needs a lease.
     if (!claim.queue || limit > 1) return taking()
     if (this.#taken.has(name)) return undefined
     this.#taken.add(name)
@@ -75,7 +81,9 @@ export class Grants {
     }
   }
 
-  /** Acquires what was decided for a `view`, from the queue if the claim has a `place` there. As `takeUnused`. */
+  /**
+   * Acquires what was decided for a `view`, from the queue if the claim has a `place` there. Resolves like `takeUnused`.
+   */
   take(
     claim: Claim,
     decision: Granted,
@@ -90,7 +98,10 @@ export class Grants {
     return this.#take(claim, decision.slots, attempt, signal)
   }
 
-  /** Releases what the claim holds by a pooled lease. False if this is unknown here, or if the lease must be revoked. */
+  /**
+   * Releases what the claim holds with a pooled lease. Resolves to false if that is unknown here, or if the lease must be
+   * revoked.
+   */
   async leave({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
     const { lease = '', seconds = 0, loan } = this.#leases.known(id) ?? {}
     if (!loan || loan.isOver || loan.revision === undefined) return false
@@ -125,11 +136,11 @@ export class Grants {
       if (signal.aborted) this.#leases.giveBack(id, seconds, loan)
       signal.throwIfAborted()
       const beating = this.#keepAlive(pooled, requestLimit(ttl))
-      beating.catch(() => {}) // awaited below
+      beating.catch(() => {}) // it is awaited below
       try {
         const outcome = await attempt(pooled)
         if (outcome?.succeeded) {
-          if (loan.isOver) throw vanished() // by a release of the claim meanwhile
+          if (loan.isOver) throw vanished() // a release of the claim has ended it meanwhile
           const { revision } = outcome.header
           loan.revision = revision
           const { beat, beatAt } = await beating
@@ -140,10 +151,10 @@ export class Grants {
         if (outcome?.isRepeated) return undefined
         const isAsItWas = !outcome || (outcome.found?.mod_revision ?? '0') === pooled.mark
         if (isAsItWas) this.#leases.giveBack(id, seconds, loan)
-        else this.#leases.evict(id, loan) // it ended, or another store removed its key
+        else this.#leases.evict(id, loan) // the lease ended, or another store removed its key
         if (isAsItWas || isNew) return outcome && outcome.responses.length > 1 ? situationOf(outcome) : undefined
       } catch (error) {
-        // The lease expired, such as while the cluster hung. No release of the claim revoked it.
+        // The lease has expired, for example while the cluster hung. No release of the claim revoked it.
         if (isNew || loan.isOver || !isLeaseMissing(error)) throw error
         loan.isOver = true
       }

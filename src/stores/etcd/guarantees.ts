@@ -1,9 +1,9 @@
 import type { Guarantees } from '../../contract/store.ts'
 
-/** Milliseconds between two searches of etcd for leases that ended. */
+/** Milliseconds between two searches by etcd for leases that have ended. */
 export const SWEEP = 500
 
-/** Milliseconds: one and a half election timeouts of 1 s, the default of etcd. */
+/** The shortest ttl in milliseconds: one and a half election timeouts of 1 s, etcd's default. */
 const LEAST_TTL = 2_000
 
 /** The guarantees of an etcd cluster. */

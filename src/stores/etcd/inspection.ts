@@ -5,13 +5,13 @@ import type { KeyValue } from './messages.ts'
 import { holderOf, slotsOf, waiterOf } from './record.ts'
 import { byRevision } from './view.ts'
 
-/** Keys read at once. */
+/** The number of keys in one read. */
 const PAGE = 1_000
 
-/** Parallel requests for the remaining time, one for each holder. */
+/** The number of parallel requests for remaining times, one for each holder. */
 const AT_ONCE = 50
 
-/** The holders of each name, followed by its waiters in order. `remaining` resolves to 0 for a lease that has ended. */
+/** Yields the holders of each name, and then its waiters in order. `remaining` resolves to 0 for a lease that has ended. */
 export async function* records(
   gateway: Gateway,
   keys: Keys,
@@ -20,7 +20,7 @@ export async function* records(
   signal: AbortSignal,
 ): AsyncIterable<LeaseRecord> {
   const range = 'name' in query ? keys.all(query.name) : keys.names(query.prefix)
-  const limit = 'name' in query ? 0 : PAGE // all of one
+  const limit = 'name' in query ? 0 : PAGE // read all keys of one name
   let rest: KeyValue[] = []
   for (let key: string | undefined = range.key; key !== undefined; ) {
     const { kvs = [], more = false } = await gateway.range({ ...range, key, limit })
@@ -56,12 +56,12 @@ async function* recordsOf(
       if (name !== last) [last, position] = [name, 0]
       const ms = left[index]
       if (!isHeld) yield waiterOf(name, found, position++)
-      else if (ms) yield holderOf(name, found, ms) // otherwise it ended after the keys were read
+      else if (ms) yield holderOf(name, found, ms) // without remaining time, the lease ended after the keys were read
     }
   }
 }
 
-/** Names as etcd sorts them; for each the holders by their lowest slot, then the queue. */
+/** Sorts names as etcd does; for each name the holders by their lowest slot, then the queue. */
 function sort(keys: Keys, all: readonly KeyValue[]): readonly KeyValue[] {
   const bySlot = (a: KeyValue, b: KeyValue): number => (slotsOf(a)[0] ?? 0) - (slotsOf(b)[0] ?? 0)
   return [...Map.groupBy(all, found => keys.parse(found.key).name).values()].flatMap(found => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Keys from `key` up to `range_end`, as etcd wants them. */
+/** The keys from `key` up to `range_end`, in etcd's format. */
 export interface Range {
   readonly key: string
   readonly range_end: string
@@ -10,7 +10,7 @@ export interface Range {
 // queue of `a` does not contain that of `a/b`.
 const TAB = '\t'
 
-/** The keys of one store, in base64 as the gateway wants them. */
+/** The keys of one store, in base64 as the gateway requires. */
 export class Keys {
   readonly #prefix: string
 
@@ -18,7 +18,7 @@ export class Keys {
     this.#prefix = prefix + TAB
   }
 
-  /** Exists while the claim holds. Its create revision is the token. */
+  /** The key that exists while the claim holds. Its create revision is the token. */
   held(name: string, id: string): string {
     return base64(`${this.#prefix}${name}${TAB}held${TAB}${id}`)
   }
@@ -27,7 +27,7 @@ export class Keys {
     return startingWith(`${this.#prefix}${name}${TAB}held${TAB}`)
   }
 
-  /** A claim in the queue. The order of create revisions is the order of the queue. */
+  /** The key of a claim in the queue. The queue is in the order of create revisions. */
   place(name: string, id: string): string {
     return base64(`${this.#prefix}${name}${TAB}line${TAB}${id}`)
   }
@@ -36,15 +36,15 @@ export class Keys {
     return startingWith(`${this.#prefix}${name}${TAB}line${TAB}`)
   }
 
-  /** The holders and the queue. */
+  /** The range of the holders and the queue. */
   all(name: string): Range {
     return startingWith(`${this.#prefix}${name}${TAB}`)
   }
 
-  /** The keys of all names that begin with `start`. */
+  /** The range of the keys of all names that begin with `start`. */
   names(start: string): Range {
     const range = startingWith(this.#prefix + start)
-    return start === '' ? { ...range, key: base64(`${this.#prefix} `) } : range // after the tombstones
+    return start === '' ? { ...range, key: base64(`${this.#prefix} `) } : range // the tombstones come before these
   }
 
   /** The tombstone of a withdrawn claim. It has an empty name, which no lease has. */
@@ -52,35 +52,35 @@ export class Keys {
     return base64(this.#prefix + TAB + id)
   }
 
-  /** Says which claim left a pooled lease last. */
+  /** The key that records which claim last left a pooled lease. */
   left(lease: string): string {
     return base64(`${this.#prefix}${TAB}left${TAB}${lease}`)
   }
 
-  /** Parses a key of `held` or of `place`. */
+  /** Parses a key that `held` or `place` has made. */
   parse(key: string): { readonly name: string; readonly isHeld: boolean; readonly id: string } {
     const [name = '', kind, id = ''] = Buffer.from(key, 'base64').toString().slice(this.#prefix.length).split(TAB)
     return { name, isHeld: kind === 'held', id }
   }
 }
 
-/** The first key after `key`. */
+/** Returns the first key after `key`. */
 export function after(key: string): string {
   return Buffer.concat([Buffer.from(key, 'base64'), Buffer.alloc(1)]).toString('base64')
 }
 
 /**
  * The id of the etcd lease of a claim. It is the same in each request of the claim, which makes them idempotent. Another
- * ttl needs another lease, since etcd cannot change it. A key of the revision `changed` moves to a lease that it never
- * had: a stale request that revokes a former lease must not delete it.
+ * ttl needs another lease, because etcd cannot change the ttl of a lease. A key of the revision `changed` moves to a lease
+ * that it never had, so that a stale request that revokes a former lease does not delete the key.
  */
 export function leaseOf(id: string, seconds: number, changed?: string): string {
   const text = changed === undefined ? `${id} ${seconds}` : `${id} ${seconds} ${changed}`
   const bits = createHash('sha256').update(text).digest().readBigUInt64BE()
-  return ((bits >> 1n) | 1n).toString() // neither negative nor 0, which means none
+  return ((bits >> 1n) | 1n).toString() // neither negative nor 0, which means no lease
 }
 
-/** The ttl in seconds, rounded up, as etcd counts. */
+/** The ttl in seconds, rounded up, because etcd counts in seconds. */
 export function secondsOf(ttl: number): number {
   return Math.ceil(ttl / 1_000)
 }

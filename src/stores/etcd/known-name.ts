@@ -6,11 +6,11 @@ import type { View } from './view.ts'
 
 interface Position {
   readonly found: KeyValue
-  /** When this process first saw it. */
+  /** The time when this process first saw the position. */
   readonly seenAt: number
 }
 
-/** A position that is gone, and not because its waiter holds: the id of the claim, and the create revision of its key. */
+/** A position that is gone although its waiter does not hold: the id of the claim, and the create revision of its key. */
 export interface Lost {
   readonly id: string
   readonly revision: string
@@ -21,10 +21,10 @@ export class KnownName {
   readonly #keys: Keys
   readonly #clock: Clock
   readonly #holders = new Map<string, KeyValue>()
-  /** In the order of the queue. */
+  /** The positions in the order of the queue. */
   readonly #positions = new Map<string, Position>()
   #revision = 0n
-  /** When capacity was last freed. */
+  /** The time when capacity was last freed. */
   #changed: number
 
   constructor(keys: Keys, clock: Clock) {
@@ -46,24 +46,24 @@ export class KnownName {
     return this.#holders.size + this.#positions.size
   }
 
-  /** By id, in order. */
+  /** The positions by the ids of their claims, in order. */
   get positions(): ReadonlyMap<string, Position> {
     return this.#positions
   }
 
-  /** How many waiters were passed and did not ask since. */
+  /** The number of waiters that were passed and have not asked since. */
   get passed(): number {
     let count = 0
     for (const { found } of this.#positions.values()) if (isPassed(found)) count += 1
     return count
   }
 
-  /** Must a new claim of this limit most likely wait? */
+  /** Is it likely that a new claim of this limit must wait? */
   isBusy(limit: number): boolean {
     return this.#positions.size + (limit === 1 ? this.#holders.size : 0) > 0
   }
 
-  /** What decides about the last waiter of it. @default all are in it */
+  /** The state of the name up to the last waiter that matters. `isLast` finds that waiter. @default all waiters */
   view(isLast: (id: string, found: KeyValue) => boolean = () => false): View {
     const waiters: KeyValue[] = []
     for (const [id, { found }] of this.#positions) {
@@ -79,13 +79,16 @@ export class KnownName {
     }
   }
 
-  /** The waiters before this one, or all. */
+  /** The waiters before this one, or all if it has no position. */
   before(id: string): readonly KeyValue[] {
     const { waiters } = this.view(each => each === id)
     return this.#positions.has(id) ? waiters.slice(0, -1) : waiters
   }
 
-  /** When capacity was last freed, if all is known that was read. Else that may have been just now. `joined`: a new waiter. */
+  /**
+   * The time when capacity was last freed, if everything that was read is known here. Otherwise it may have been freed just
+   * now. `joined`: a new waiter.
+   */
   changedIn({ holders, waiters }: View, joined?: string): number {
     const isSame = (found: KeyValue): boolean => {
       const { isHeld, id } = this.#keys.parse(found.key)
@@ -97,7 +100,7 @@ export class KnownName {
     return isSameSize && [...holders, ...waiters].every(isSame) ? this.#changed : Number.POSITIVE_INFINITY
   }
 
-  /** All keys of the name were read. `kvs` are in the order of their create revisions. */
+  /** Replaces the state by all keys of the name. `kvs` are in the order of their create revisions. */
   load(kvs: readonly KeyValue[], revision: bigint): Lost[] {
     const there = new Set(kvs.map(({ key }) => key))
     const known = [...this.#holders.values(), ...[...this.#positions.values()].map(({ found }) => found)]
@@ -131,7 +134,7 @@ export class KnownName {
     const { isHeld, id } = this.#keys.parse(found.key)
     if (isHeld) return void this.#holders.set(id, found)
     const known = this.#positions.get(id)
-    if (known && known.found.create_revision !== found.create_revision) this.#positions.delete(id) // it is the last now
+    if (known && known.found.create_revision !== found.create_revision) this.#positions.delete(id) // it now is the last one
     this.#positions.set(id, { found, seenAt: known?.seenAt ?? this.#clock.now() })
   }
 
@@ -142,7 +145,7 @@ export class KnownName {
     else this.#positions.delete(id)
     if (!isHeld && !known) return undefined
     if (!isHeld && known && !this.#holders.has(id)) return { id, revision: known.found.create_revision }
-    this.#changed = this.#clock.now() // by the end of a holder, or the grant of a waiter
+    this.#changed = this.#clock.now() // a holder ended, or a waiter was granted
     return undefined
   }
 }

@@ -7,21 +7,21 @@ import { LeasePool, type Loan, newPooledId } from './lease-pool.ts'
 import type { KeyValue, LeaseAnswer } from './messages.ts'
 import type { KeepAlive, Requests } from './requests.ts'
 
-/** Claims remembered. A forgotten one costs its release one more request. */
+/** The largest number of claims that are remembered. The release of a forgotten claim costs one more request. */
 const MOST_KNOWN = 100_000
 
-/** How many pooled leases `end` revokes, and for how many milliseconds it waits. */
+/** The number of pooled leases that `end` revokes at most, and the milliseconds for which it waits. */
 const [MOST_ENDED, SOON] = [100, 200]
 
-/** Milliseconds for which claims share one answer about the remaining time of a lease. */
+/** Milliseconds during which claims share one answer about the remaining time of a lease. */
 const FRESH = 200
 
 /** The lease that a claim uses, or is about to use. */
 export interface Known {
   readonly lease: string
-  /** Its ttl, as requested. */
+  /** The ttl of the lease, as requested. */
   readonly seconds: number
-  /** If it is a pooled lease of this store. */
+  /** The loan of a pooled lease of this store. */
   readonly loan?: Loan
   /** May an unanswered request still move the key to another lease? */
   readonly mayMove?: boolean
@@ -57,7 +57,7 @@ export class Leases {
     this.#known.delete(id)
   }
 
-  /** Lends the claim a lease from the pool. With `isNew`, or from an empty pool, it grants a new one. */
+  /** Lends the claim a lease from the pool. With `isNew`, or if the pool is empty, it grants a new lease. */
   async lend(id: string, ttl: number, isNew: boolean): Promise<Loan> {
     const seconds = secondsOf(ttl)
     let pooled = isNew ? undefined : this.#pool.take(seconds)
@@ -82,7 +82,7 @@ export class Leases {
     if (this.#end(id, loan)) this.#revokeSoon(loan.pooled.lease)
   }
 
-  /** Revokes pooled leases as far as that is quick. The others expire. */
+  /** Revokes pooled leases while that is quick. The others expire. */
   async end(): Promise<void> {
     const last = this.#pool.clear().slice(-MOST_ENDED)
     const ending = Promise.allSettled(last.map(({ lease }) => this.revoke(lease)))
@@ -94,7 +94,7 @@ export class Leases {
     clearTimeout(timer)
   }
 
-  /** Keeps a pooled lease ready for a waiter, which then holds by one request once it is woken. */
+  /** Keeps a pooled lease ready for a waiter, which then acquires the name with one request when it is woken. */
   async reserve(ttl: number): Promise<void> {
     const seconds = secondsOf(ttl)
     const pooled = this.#pool.newest(seconds)
@@ -119,17 +119,17 @@ export class Leases {
       try {
         const body = { ID: lease, TTL: secondsOf(ttl) }
         const { TTL } = await this.#gateway.ask<LeaseAnswer>('lease/grant', body, limit)
-        // A majority has the grant, so any leader gives it at least its ttl from now on.
+        // A majority knows the grant, so any leader keeps the lease for at least its ttl from now on.
         return { ttl: Number(TTL) * 1_000, term: Number.POSITIVE_INFINITY }
       } catch (error) {
         if (!isLeaseThere(error)) throw error
         const beat = await this.#requests.keepAlive(lease, limit)
-        if (beat.ttl > 0) return beat // else it ended just now
+        if (beat.ttl > 0) return beat // otherwise it ended just now
       }
     }
   }
 
-  /** Revokes the lease, which deletes its keys. Resolves to the revision of that. */
+  /** Revokes the lease, which deletes its keys. Resolves to the revision of that deletion. */
   async revoke(lease: string): Promise<bigint> {
     const { header } = await this.#gateway.ask<LeaseAnswer>('lease/revoke', { ID: lease })
     return BigInt(header.revision)
@@ -144,12 +144,12 @@ export class Leases {
       return await this.revoke(lease)
     } catch (error) {
       if (!isLeaseMissing(error)) throw error
-      // An earlier copy, whose answer was lost, has revoked it. That took a revision.
+      // An earlier copy of the request has revoked the lease, and its answer was lost. That took a revision.
       return isRepetition(error) ? BigInt(create_revision) + 1n : undefined
     }
   }
 
-  /** Milliseconds that remain of a lease, rounded up to a second. 0 if it has ended. */
+  /** Milliseconds that remain of a lease, rounded up to a second. 0: the lease has ended. */
   remaining(lease: string): Promise<number> {
     const now = this.#clock.now()
     if (this.#asked?.lease !== lease || now > this.#asked.at + FRESH)
@@ -158,8 +158,8 @@ export class Leases {
   }
 
   /**
-   * The lease for tombstones, which last for as long as a request may be in flight. It is used for 5 s, and the request
-   * that puts a tombstone may take 5 s.
+   * The lease for tombstones. A tombstone lasts as long as a request may be in flight. The lease is used for 5 s, and the
+   * request that puts a tombstone may take 5 s.
    */
   async tombstones(): Promise<string> {
     const now = this.#clock.now()
@@ -195,7 +195,7 @@ export class Leases {
   }
 }
 
-/** Swallows the error that the lease does not exist. */
+/** Ignores the error that the lease does not exist. */
 export function orMissing(error: unknown): undefined {
   if (!isLeaseMissing(error)) throw error
 }

@@ -1,4 +1,4 @@
-/** Answers of the gateway, as far as they are used. 64-bit numbers are strings. Fields that are 0 or false are missing. */
+/** The parts of the gateway's answers that are used. 64-bit numbers are strings. Fields that are 0 or false are missing. */
 export interface Header {
   readonly revision: string
   readonly raft_term: string
@@ -21,7 +21,7 @@ export interface RangeAnswer {
 
 export interface TxnAnswer {
   readonly header: Header
-  /** Added here: an earlier copy of the request may have been carried out, or may still be. */
+  /** May an earlier copy of the request have been processed, or still be? This field does not come from etcd. */
   readonly isRepeated?: boolean | undefined
   readonly succeeded?: boolean
   readonly responses?: readonly {

@@ -21,9 +21,10 @@ export async function openEtcd(url: string): Promise<Store> {
   return etcd(optionsAt(url))
 }
 
-/** What a URL says. Throws as `openEtcd`. */
+/** Parses a URL. Throws like `openEtcd`. */
 export function optionsAt(url: string): EtcdOptions {
-  // Not parsed by the class URL, which knows one host only. No message repeats the URL: it may contain a password.
+  // This does not use the class URL, which supports only one host. No message repeats the URL, because it may contain a
+  // password.
   const parts =
     /^(?<scheme>etcds?):\/\/(?:(?<access>[^/?#]*)@)?(?<hosts>[^/?#]*)\/?(?:\?(?<query>[^#]*))?(?<rest>.*)$/is.exec(url)
   const { scheme = '', access, hosts = '', query = '', rest = '' } = parts?.groups ?? {}

@@ -13,7 +13,7 @@ export interface EtcdOptions extends MinTtl {
   readonly tls?: EtcdTls | undefined
   /** A user of etcd, if authentication is on. The store logs in, and again when the auth token has expired. */
   readonly user?: string | undefined
-  /** Of that user. Give both, or none. */
+  /** The password of that user. Set both or neither. */
   readonly password?: string | undefined
   /** The prefix of all keys. Leases with the same prefix exclude each other. @default 'holdfast' */
   readonly prefix?: string | undefined
@@ -23,7 +23,7 @@ const optionKeys: ReadonlySet<string> = new Set(['endpoints', 'tls', 'user', 'pa
 const tlsKeys: ReadonlySet<string> = new Set(['ca', 'cert', 'key', 'passphrase', 'servername'])
 const PORT = 2_379
 
-/** The connections to these servers, which are not open yet. Throws as `etcd`. */
+/** Makes a gateway to these servers. Its connections are not open yet. Throws like `etcd`. */
 export function gatewayOf(options: EtcdOptions): Gateway {
   checkKeys(options, optionKeys, 'etcd')
   const { endpoints = [`localhost:${PORT}`], tls, user, password, prefix = 'holdfast' } = options
@@ -52,7 +52,7 @@ function checkTls(tls: EtcdTls): void {
   }
 }
 
-/** `host`, `host:port` or `[::1]:port`. */
+/** Parses `host`, `host:port` or `[::1]:port`. */
 function addressOf(endpoint: unknown): Address {
   const text = typeof endpoint === 'string' ? endpoint : ''
   const { host, port = PORT } = /^(?<host>\[[\da-f:.]+\]|[^\s:/?#@[\]]+)(:(?<port>\d{1,5}))?$/i.exec(text)?.groups ?? {}

@@ -8,14 +8,14 @@ interface PositionLease {
   readonly id: string
   readonly granted: Promise<unknown>
   isGranted: boolean
-  /** When it was last renewed. */
+  /** The time when the lease was last renewed. */
   beatAt: number
   beating: Promise<boolean> | undefined
 }
 
 /**
- * The etcd leases of the positions that the waiters of this process have in one queue, by their ttl in seconds. They last for
- * 5 s at most, so that dead waiters do not block others for longer. One keepalive keeps many positions.
+ * The etcd leases of the positions that the waiters of this process have in one queue, by their ttl in seconds. They last
+ * at most 5 s, so that dead waiters do not block others longer. One keepalive keeps many positions.
  */
 export class PositionLeases {
   readonly #leases: Leases
@@ -31,7 +31,7 @@ export class PositionLeases {
     return [...this.#bySeconds.values()].some(lease => lease.id === id)
   }
 
-  /** A lease with most of its time left. */
+  /** Resolves to a lease that has most of its time left. */
   async take(seconds: number): Promise<string> {
     const known = this.#bySeconds.get(seconds)
     if (known) {
@@ -57,12 +57,12 @@ export class PositionLeases {
     return lease.id
   }
 
-  /** Renews the leases. Those that have ended are forgotten. Rejects if one was not answered. */
+  /** Renews the leases. Leases that have ended are forgotten. Rejects if one request was not answered. */
   async keep(): Promise<void> {
     await Promise.all([...this.#bySeconds].map(([seconds, lease]) => this.#keep(seconds, lease)))
   }
 
-  /** It does not exist at the server any more. */
+  /** The lease no longer exists at the server. */
   forget(id: string): void {
     for (const [seconds, lease] of this.#bySeconds) if (lease.id === id) this.#bySeconds.delete(seconds)
   }

@@ -18,12 +18,12 @@ import { openWatch, type Watch } from './watch.ts'
 
 /** A claim of this process in the queue of a name. */
 export interface Waiter {
-  /** The create revision of its key in the queue, and the lease of that. */
+  /** The create revision of its key in the queue, and the lease of that key. */
   readonly revision: string
   readonly lease: string
   readonly ttl: number
   askedAt: number
-  /** Was a request that may have acquired the name not answered? */
+  /** Was a request that may have acquired the name left without an answer? */
   mayHold: boolean
 }
 
@@ -36,22 +36,22 @@ export interface QueueOptions {
   readonly onEnd: () => void
 }
 
-/** Milliseconds before a watch is opened again. */
+/** The pauses in milliseconds before a watch is opened again. */
 const PAUSES: Pauses = [50, 2_000]
 
-/** Milliseconds that a watch may lag behind an answer of the server. After that it must have missed events. */
+/** Milliseconds by which a watch may lag behind an answer of the server. If it lags longer, it must have missed events. */
 const LONGEST_LAG = 1_000
 
-/** Milliseconds for which the watch of a name stays open after the last waiter here has left. */
+/** Milliseconds for which the watch of a name stays open after the last waiter of this process has left. */
 const LINGER = 2_000
 
-/** A waiter that is not watched and has not asked for this share of the lifetime of its position has stopped asking. */
+/** The share of a position's lifetime after which a waiter has stopped asking, if it is not watched and has not asked. */
 const SILENT = 2 / 3
 
 /**
- * The holders and the queue of one name, followed by one watch for all waiters of this process: over HTTP/1.1 each watch
- * is a connection. It is a hint: only the server grants. It wakes a waiter of this process when the rules would grant it,
- * and keeps the positions of all that are watched, or ask by themselves.
+ * The holders and the queue of one name. One watch serves all waiters of this process, because over HTTP/1.1 each watch is
+ * a connection. The watch is a hint: only the server grants. It wakes a waiter of this process when the rules would grant
+ * it the name. The queue also keeps the positions of all waiters that are watched or ask by themselves.
  */
 export class Queue {
   readonly waiters: Map<string, Waiter> = new Map()
@@ -63,16 +63,16 @@ export class Queue {
   readonly #wakes = new Map<string, Wake>()
   #opening: Promise<void> | undefined
   #watch: Watch | undefined
-  /** Events of former watches do not count. */
+  /** The current attempt to watch. Events of former watches do not count. */
   #attempt: object | undefined
   #isReady = false
-  /** The waiters that were woken, each for a state of the name. */
+  /** The waiters that were woken, each with the state of the name for which it was. */
   readonly #woken = new Map<string, string>()
   #lingering: NodeJS.Timeout | undefined
   #again: NodeJS.Timeout | undefined
-  /** Until the next waiter of this process may pass the first. */
+  /** The timer until the next waiter of this process may pass the first. */
   #turn: NodeJS.Timeout | undefined
-  /** Until the positions are kept. */
+  /** The timer until the positions must be kept. */
   #keeping: NodeJS.Timeout | undefined
   #keepAt = Number.POSITIVE_INFINITY
   #isOver = false
@@ -90,18 +90,20 @@ export class Queue {
     return this.#isReady
   }
 
-  /** Did the watch report others for which a claim of this limit must wait? */
+  /** Did the watch report other claims that a claim of this limit must wait for? */
   isBusy(limit: number): boolean {
     return this.waiters.size > 0 || (this.#isReady && this.known.isBusy(limit))
   }
 
-  /** As far as the watch has reported. `undefined`: this position is not known here, so ask the server. */
+  /**
+   * The state of the name as the watch has reported it. `undefined`: this position is not known here, so ask the server.
+   */
   view(id: string, revision: string): View | undefined {
     if (!this.#isReady || this.known.positions.get(id)?.found.create_revision !== revision) return undefined
     return this.known.view(each => each === id)
   }
 
-  /** Has the watch reported what the server says now? A watch that keeps lagging is replaced. */
+  /** Does what the watch has reported agree with the server now? A watch that keeps lagging is replaced. */
   async agrees(limit: number): Promise<boolean> {
     if (!this.#isReady) return false
     const { count, written } = await this.#options.requests.extent(this.#name, limit)
@@ -114,14 +116,14 @@ export class Queue {
     return false
   }
 
-  /** `read`: all keys of the name, with this position. */
+  /** Adds a waiter. `read`: all keys of the name, with this position. */
   join(id: string, waiter: Waiter, read?: Pick<RangeAnswer, 'header' | 'kvs'>): void {
     this.waiters.set(id, waiter)
     this.#keepWithin(positionLifetime(waiter.ttl) / 3)
-    this.open(read).catch(() => {}) // `watch` rejects with it
+    this.open(read).catch(() => {}) // `watch` rejects with the same error
   }
 
-  /** The claim holds, was withdrawn, or is about to join again. Its watch ends by its signal. */
+  /** The claim holds, was withdrawn, or is about to join again. Its watch ends by its own signal. */
   leave(id: string): Waiter | undefined {
     const waiter = this.waiters.get(id)
     this.waiters.delete(id)
@@ -149,7 +151,7 @@ export class Queue {
     this.#wakeNext()
   }
 
-  /** Resolves once the watch is open. */
+  /** Opens the watch. Resolves once it is open. */
   open(read?: Pick<RangeAnswer, 'header' | 'kvs'>): Promise<void> {
     if (this.#opening) return this.#opening
     const opening = inRootContext(() => this.#open(read)).catch(error => {
@@ -201,13 +203,13 @@ export class Queue {
     this.#wakeNext()
   }
 
-  /** Wakes the waiters of this process that the rules would grant the name, or at the time at which they would. */
+  /** Wakes the waiters of this process that the rules would grant the name, at the time when they would. */
   #wakeNext(): void {
     clearTimeout(this.#turn)
     if (this.#isOver || this.#wakes.size === 0) return
     let counted = 0
     const view = this.known.view((_, found) => !isPassed(found) && ++counted === 2)
-    // It lives, and does not know that it was passed.
+    // This waiter lives, and does not know that it was passed.
     for (const found of view.waiters)
       if (isPassed(found)) this.#wake(this.#options.keys.parse(found.key).id, found.mod_revision)
     for (const [rank, [id, delay]] of [...this.#due(view)].entries()) {
@@ -216,7 +218,7 @@ export class Queue {
     }
   }
 
-  /** If another version wrote something, all ask, and find that out. */
+  /** The waiters to wake. If another version of this package wrote something, all waiters ask and find that out. */
   #due(view: View): Wakes {
     try {
       return wakesOf(view, this.#clock.now())
@@ -225,7 +227,7 @@ export class Queue {
     }
   }
 
-  /** Wakes a waiter once for this `state`. */
+  /** Wakes a waiter only once for each `state`. */
   #wake(id: string, state: string): void {
     const wake = this.#wakes.get(id)
     if (!wake || this.#woken.get(id) === state) return
@@ -254,7 +256,7 @@ export class Queue {
       await Promise.all([...keeping, this.agrees(requestLimit(shortest))])
       for (const [id, waiter] of this.waiters) if (this.#wakes.has(id)) this.#keepPlace(id, waiter)
     } catch {
-      // They ask, and find out why.
+      // The waiters ask, and find out the reason.
       for (const wake of [...this.#wakes.values()]) wake()
     }
     for (const [id, wake] of [...this.#wakes]) if (!this.waiters.has(id)) wake() // it may not have accepted its grant
@@ -266,12 +268,15 @@ export class Queue {
     const { gateway, keys } = this.#options
     const { found } = this.known.positions.get(id) ?? {}
     if (!this.leases.has(lease)) this.#wakes.get(id)?.()
-    // Another process has asked for it. Here it is watched.
+    // Another process has asked for this position, but it is watched here.
     else if (found && found.create_revision === revision && found.lease !== lease)
       gateway.txn(adopt(keys.place(this.#name, id), revision, lease)).catch(() => {}) // it is tried again
   }
 
-  /** Deletes positions on leases of this process of which no waiter asks, such as by a request that arrived late. */
+  /**
+   * Deletes positions on leases of this process that no waiter asks for, such as the position of a request that arrived
+   * late.
+   */
   #dropSilent(): void {
     const now = this.#clock.now()
     for (const [id, { revision, lease, ttl, askedAt }] of this.waiters) {
@@ -291,7 +296,7 @@ export class Queue {
     gateway.txn(leaveQueue(keys.place(this.#name, id), revision, lease)).catch(() => {}) // it is tried again, or lapses
   }
 
-  /** Events were lost: the watch is opened again, and everything read again. */
+  /** Events were lost: opens the watch again, and reads everything again. */
   #lose(): void {
     this.#isReady = false
     this.#opening = undefined
@@ -310,7 +315,7 @@ export class Queue {
     this.#again = setTimeout(again, backoff(failures, Math.random, PAUSES)).unref()
   }
 
-  /** Ends some time after the last waiter here. */
+  /** Ends the queue some time after the last waiter of this process has left. */
   #linger(): void {
     if (this.#lingering || this.#isOver) return
     const look = (): void => {

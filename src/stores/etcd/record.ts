@@ -7,27 +7,27 @@ import type { KeyValue } from './messages.ts'
 
 const FORMAT = 2
 
-/** What a key says of a claim. Another program may have written anything. */
+/** The value of a claim's key. Another program may have written anything. */
 interface Details {
   readonly format?: unknown
   readonly id?: unknown
   readonly owner?: unknown
   readonly note?: unknown
-  /** As requested, in ms. Of a holder it decides nothing. */
+  /** The requested ttl in ms. For a holder it decides nothing. */
   readonly ttl?: unknown
   /** @default 1 */
   readonly limit?: unknown
-  /** Of a holder. @default slot 0 alone */
+  /** The slots of a holder. @default slot 0 alone */
   readonly slots?: unknown
-  /** Of a waiter: how many slots it wants. @default 1 */
+  /** The number of slots that a waiter wants. @default 1 */
   readonly units?: unknown
-  /** Of a waiter, in ms. */
+  /** The round trip of a waiter in ms. */
   readonly roundTrip?: unknown
-  /** Of a waiter: did it let its grace period pass? It counts again once it asks. */
+  /** Did the waiter let its grace period pass? It counts again once it asks. */
   readonly passed?: unknown
 }
 
-/** A claim that holds these slots. Its limit is that of its first request. */
+/** Encodes a claim that holds these slots. Its limit is that of its first request. */
 export function encodeHolder({ id, owner, note, ttl }: Claim, limit: number, slots: readonly number[]): string {
   return base64({ format: FORMAT, id, owner, note, ttl, limit: orNone(limit), slots: shown(slots) })
 }
@@ -36,12 +36,12 @@ export function encodeWaiter({ id, owner, note, ttl, limit, units }: Claim, roun
   return base64({ format: FORMAT, id, owner, note, ttl, limit: orNone(limit), units: orNone(units), roundTrip })
 }
 
-/** The same with another note. */
+/** Encodes the same value with another note. */
 export function annotated(found: KeyValue, note: string): string {
   return base64({ ...read(found), note })
 }
 
-/** The same waiter, passed or not. */
+/** Encodes the same waiter, marked as passed or not. */
 export function passing(found: KeyValue, passed: boolean): string {
   return base64({ ...read(found), passed: passed || undefined })
 }
@@ -50,7 +50,7 @@ export function isPassed(found: KeyValue): boolean {
   return read(found).passed === true
 }
 
-/** The id of the claim. Throws if another version wrote the value. */
+/** Returns the id of the claim. Throws if another version of this package wrote the value. */
 export function idOf(found: KeyValue): string {
   const { format, id } = read(found)
   if (format === FORMAT) return String(id)
@@ -62,13 +62,13 @@ export function limitOf(found: KeyValue): number {
   return numberOr(read(found).limit, 1)
 }
 
-/** In rising order. */
+/** Returns the slots in rising order. */
 export function slotsOf(found: KeyValue): readonly number[] {
   const { slots } = read(found)
   return Array.isArray(slots) && slots.every(Number.isSafeInteger) ? slots : [0]
 }
 
-/** What the rules know of a waiter. Throws as `idOf`. */
+/** Returns what the rules need to know about a waiter. Throws like `idOf`. */
 export function askerOf(found: KeyValue): Asker {
   const { ttl, units, roundTrip } = read(found)
   return {
@@ -77,7 +77,7 @@ export function askerOf(found: KeyValue): Asker {
   }
 }
 
-/** As records and grants show slots. */
+/** The slots in records and grants: `undefined` for slot 0 alone. */
 export function shown(slots: readonly number[]): readonly number[] | undefined {
   return slots.length === 1 && slots[0] === 0 ? undefined : slots
 }
@@ -88,7 +88,10 @@ export function holderOf(name: string, found: KeyValue, remaining: number): Leas
   return { ...record, ...(limit && { limit }), ...(slots && { slots }) }
 }
 
-/** The remaining time would cost a request for each waiter. It is at most this. */
+/**
+ * The record of a waiter. Reading its remaining time would cost one request for each waiter, so it shows the most that it
+ * can be.
+ */
 export function waiterOf(name: string, found: KeyValue, position: number): LeaseRecord {
   const [limit, units] = [orNone(limitOf(found)), orNone(numberOr(read(found).units, 1))]
   const remaining = positionSeconds(secondsAsked(found) * 1_000) * 1_000
@@ -101,18 +104,18 @@ export function positionSeconds(ttl: number): number {
   return secondsOf(positionLifetime(ttl))
 }
 
-/** Inspection does not fail for what another program wrote. */
+/** The details that inspection shows. Does not fail for a value that another program wrote. */
 function detailsOf(found: KeyValue): Pick<Claim, 'owner' | 'note'> {
   const { owner, note } = read(found)
   return { owner: typeof owner === 'string' ? owner : '', note: typeof note === 'string' ? note : '' }
 }
 
-/** The first ttl that the claim asked for, in seconds, rounded up. */
+/** The first ttl that the claim requested, in seconds, rounded up. */
 export function secondsAsked(found: KeyValue): number {
   return secondsOf(numberOr(read(found).ttl, 0))
 }
 
-/** A watch reports a key once, and its queue is judged many times. */
+/** Parsed values: a watch reports a key once, but its queue is judged many times. */
 const parsed = new WeakMap<KeyValue, Details>()
 
 function read(found: KeyValue): Details {
@@ -135,7 +138,7 @@ function numberOr(value: unknown, otherwise: number): number {
   return typeof value === 'number' ? value : otherwise
 }
 
-/** A limit or units of 1 are not written. */
+/** Omits a limit or units of 1 from the value. */
 function orNone(value = 1): number | undefined {
   return value === 1 ? undefined : value
 }

@@ -15,7 +15,7 @@ export interface RecoveryOptions {
   readonly clock: Clock
 }
 
-/** Grants that claims may have without knowing. */
+/** Finds grants that claims may have without knowing it. */
 export class Recovery {
   readonly #keys: Keys
   readonly #requests: Requests
@@ -31,7 +31,7 @@ export class Recovery {
     this.#clock = clock
   }
 
-  /** Settles an unanswered request of the claim on a pooled lease: it was granted, or it can never be. */
+  /** Settles an unanswered request of a claim with a pooled lease: afterwards it was granted, or can never be. */
   async settle(claim: Claim): Promise<Grant | undefined> {
     const known = this.#leases.known(claim.id)
     if (!known?.loan) return undefined
@@ -39,9 +39,9 @@ export class Recovery {
     // A copy of the request may have been granted after the key was read.
     if (!held && known.loan.revision !== undefined) held = await this.recover(claim)
     if (held) return held
-    // A release of the claim has given the lease back meanwhile. Another claim may use it.
+    // A release of the claim has returned the lease meanwhile. Another claim may use it.
     if (known.loan.isOver) return undefined
-    // It may still arrive, but has no effect once its lease is revoked.
+    // The request may still arrive, but has no effect once its lease is revoked.
     known.loan.isOver = true
     await this.#leases.revoke(known.lease).catch(orMissing)
     this.#leases.forget(claim.id)
@@ -54,7 +54,7 @@ export class Recovery {
     return found && this.#again(claim, found, term)
   }
 
-  /** A holder asks again. That never shortens its lease. */
+  /** A holder asks again. This never shortens its lease. */
   async #again(claim: Claim, found: KeyValue, confirmed: number): Promise<Grant> {
     const { id, ttl } = claim
     const { lease = '0', create_revision: revision } = found

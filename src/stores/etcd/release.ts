@@ -20,7 +20,7 @@ export interface ReleasesOptions {
   readonly grants: Grants
 }
 
-/** Ends claims: by their release, or by a break. */
+/** Ends claims by their release, or by a break. */
 export class Releases {
   readonly #gateway: Gateway
   readonly #keys: Keys
@@ -36,7 +36,7 @@ export class Releases {
     this.#grants = grants
   }
 
-  /** `waiter`: its position as far as this process knows. */
+  /** `waiter`: its position, if this process knows it. */
   async release(key: ClaimKey, waiter: Waiter | undefined, signal: AbortSignal): Promise<'released' | 'gone'> {
     const { name, id } = key
     if (await this.#grants.leave(key, signal)) return 'released'
@@ -62,7 +62,10 @@ export class Releases {
     return found || mayBeDone ? 'released' : 'gone'
   }
 
-  /** The token is above those of all that end, because it comes after them, and below the next one, which a deletion allows. */
+  /**
+   * Breaks leases. The token is higher than those of all leases that end, because it comes after them. It is lower than the
+   * next one, which only the deletion makes possible.
+   */
   async break(name: string, { token, slot }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     const { kvs: holders = [] } = await this.#gateway.range(this.#keys.holders(name))
     signal.throwIfAborted()
@@ -79,16 +82,16 @@ export class Releases {
     return first > highest ? first : BigInt(highest) + 1n
   }
 
-  /** The revision of its end. `undefined`: it had ended before. */
+  /** Resolves to the revision at which the lease ended. `undefined`: it had ended before. */
   async #break(found: KeyValue): Promise<bigint | undefined> {
     const same = madeAt(found.key, found.create_revision)
-    // Revoking the lease deletes the key. If the key has no lease, or a new one by now, the transaction deletes it.
+    // Revoking the lease deletes the key. If the key has no lease or a new one, the transaction deletes it.
     const ended = await this.#end(found, same, `broken ${found.create_revision}`)
     const { succeeded, header } = await this.#gateway.txn(deletion(same, found.key))
     return succeeded ? BigInt(header.revision) : ended
   }
 
-  /** Ends a claim that this store may not know. If there is nothing of it, a tombstone refuses it when it arrives. */
+  /** Ends a claim that this store may not know. If nothing of it exists, a tombstone refuses it when it arrives. */
   async #withdraw({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
     const [held, place] = [this.#keys.held(name, id), this.#keys.place(name, id)]
     const keys = [held, place]
@@ -97,19 +100,19 @@ export class Releases {
       signal.throwIfAborted()
       const mine = sights.map(({ found }) => found).find(found => found && idOf(found) === id)
       if (mine) {
-        // The lease of a position has those of other waiters, too.
+        // The lease of a position also keeps the positions of other waiters.
         if (mine.key === held && (await this.#end(mine, unchanged(mine), id)) !== undefined) return true
         if ((await this.#gateway.txn(deletion(unchanged(mine), mine.key))).succeeded) return true
         continue
       }
       const put = { request_put: { key: this.#keys.gone(id), lease: await this.#leases.tombstones() } }
-      // It may have arrived meanwhile. Others come and go, and do not matter.
+      // The claim may have arrived meanwhile. Other claims come and go, and do not matter.
       const compare = keys.map(key => absent({ key }))
       if ((await this.#gateway.txn({ compare, success: [put] })).succeeded) return false
     }
   }
 
-  /** Revokes the lease of a key, or removes the key from a pooled lease. Resolves as `Leases.endOf`. */
+  /** Revokes the lease of a key, or removes the key from a pooled lease. Resolves like `Leases.endOf`. */
   async #end(found: KeyValue, condition: object, left: string): Promise<bigint | undefined> {
     const { key, lease } = found
     if (!isPooled(lease)) return this.#leases.endOf(found)

@@ -6,7 +6,9 @@ import type { Header, KeyValue, LeaseAnswer } from './messages.ts'
 import { shown } from './record.ts'
 import { firstOf, type View, viewOf } from './view.ts'
 
-/** The answer to a keepalive: the ttl in ms, 0 if the lease does not exist, and the term of the leader that renewed it. */
+/**
+ * The answer to a keepalive: the ttl in ms, or 0 if the lease does not exist, and the term of the leader that renewed it.
+ */
 export interface KeepAlive {
   readonly ttl: number
   readonly term: number
@@ -18,22 +20,23 @@ export interface Sight {
   readonly term: number
 }
 
-/** How many keys a name has, and the last revision that wrote one of them. */
+/** The number of keys that a name has, and the last revision that wrote one of them. */
 export interface Extent {
   readonly count: number
   readonly written: bigint
 }
 
 /**
- * So many fit into 512 bytes. The gateway has read that much when its answer begins, and Go's HTTP/1.1 server discards
- * the rest of the request: of 32 keepalives some were lost. A follower also forwards them to the leader one by one.
+ * The largest number of keepalives in one request. They fit into 512 bytes, which the gateway has read when its answer
+ * begins. Go's HTTP/1.1 server discards the rest of the request: of 32 keepalives some were lost. A follower also forwards
+ * them to the leader one by one.
  */
 const MOST_BEATS = 16
 
-/** By default etcd accepts 128 operations in one transaction. */
+/** The largest number of reads in one request. By default etcd accepts 128 operations in one transaction. */
 const MOST_READS = 60
 
-/** Joins the keepalives and reads of one turn of the event loop into few requests. */
+/** Joins the keepalives and reads of one turn of the event loop into a few requests. */
 export class Requests {
   readonly #beats: Batched<KeepAlive>
   readonly #sights: Batched<Sight>
@@ -80,17 +83,17 @@ export class Requests {
     return this.#beats.ask(lease, limit)
   }
 
-  /** Linearizable. */
+  /** Reads one key. The read is linearizable. */
   look(key: string, limit: number): Promise<Sight> {
     return this.#sights.ask(key, limit)
   }
 
-  /** The holders and the first waiters. Linearizable. */
+  /** Reads the holders and the first waiters. The read is linearizable. */
   view(name: string, limit: number): Promise<View> {
     return this.#views.ask(name, limit)
   }
 
-  /** Linearizable. */
+  /** Reads how many keys a name has. The read is linearizable. */
   extent(name: string, limit: number): Promise<Extent> {
     return this.#extents.ask(name, limit)
   }
@@ -104,7 +107,10 @@ export function termOf(header: Header): number {
   return Number(header.raft_term)
 }
 
-/** The grant, if the leader that renewed the lease is of the term in which a majority confirmed the holder, or later. */
+/**
+ * Returns the grant if the leader that renewed the lease has the term in which a majority confirmed the holder, or a later
+ * term.
+ */
 export function granted(
   revision: string,
   { ttl, term }: KeepAlive,
@@ -118,7 +124,7 @@ export function granted(
   throw new LeaseError('OUTCOME_UNKNOWN', message)
 }
 
-/** The core asks again for the outcome. */
+/** The error for a claim whose outcome is unknown. The core asks again. */
 export function vanished(): LeaseError {
   return new LeaseError('OUTCOME_UNKNOWN', 'the lease of the claim came or went while it was asked about')
 }
@@ -130,7 +136,7 @@ interface Asked<Answer> {
   readonly reject: (error: unknown) => void
 }
 
-/** Requests in flight of each kind. The keepalives of a thousand waiters leave most connections to others. */
+/** The number of requests of each kind in flight. The keepalives of a thousand waiters leave most connections to others. */
 const AT_ONCE = 8
 
 /** Joins the requests of one turn of the event loop, and those that wait. Requests for the same key share an answer. */
@@ -173,7 +179,7 @@ class Batched<Answer> {
 
   async #carryOut(all: readonly [string, Asked<Answer>][]): Promise<void> {
     try {
-      // Each caller has its own limit, so this is for the one that waits longest.
+      // Each caller has its own limit, so this limit is that of the caller that waits longest.
       const limit = Math.max(...all.map(([, asked]) => asked.limit))
       const answers = await this.#send(
         all.map(([key]) => key),

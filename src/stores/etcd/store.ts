@@ -30,19 +30,23 @@ import type { Situation } from './txn.ts'
 import { asAsker, decide, heldBy, type View } from './view.ts'
 import { refused, Waiting } from './waiting.ts'
 
-/** Many claims of this process ask for the same, so this one was not sent yet. */
+/** The answer to a claim that was not sent yet, because many claims of this process ask for the same name. */
 const notYet: Busy = { held: false, retryAfter: 1 }
 
-/** Claims that join queues at once. They leave half of the connections to other requests, such as renewals. */
+/**
+ * The number of claims that join queues at once. They leave half of the connections to other requests, such as renewals.
+ */
 const JOINS = 16
 
-/** Milliseconds before a claim tries again that others were faster than, times the number of its failures up to the second. */
+/**
+ * Milliseconds before a claim that lost to others tries again, times the number of its failures, up to the second value.
+ */
 const [PAUSE, MOST_PAUSES] = [2, 10]
 
 /**
- * A claim holds for as long as its key `held` exists, which ends with the etcd lease of that key. A claim that waits creates
- * a key in the queue. Each process reads the keys of a name and decides by its rules. What it decided is written only if no
- * key was created meanwhile.
+ * A claim holds while its key `held` exists. That key ends with its etcd lease. A claim that waits creates a key in the
+ * queue. Each process reads the keys of a name and decides by its rules. The decision is written only if no key was created
+ * meanwhile.
  */
 export class EtcdStore implements Store {
   readonly kind = 'etcd'
@@ -58,10 +62,10 @@ export class EtcdStore implements Store {
   readonly #clock: Clock
   readonly #waiting: Waiting
   readonly #joins = new Admission(JOINS)
-  /** By name, the claims of this process that may hold beside others: each needs a transaction, and so a token, of its own. */
+  /** The claims of this process that may share a name, by name. Each needs its own transaction, and so its own token. */
   readonly #sharers = new Map<string, Admission>()
 
-  /** `clock` must count the time for which the machine sleeps: the leases of waiters age by it. */
+  /** `clock` must include the time for which the machine sleeps, because the leases of waiters age during it. */
   constructor(gateway: Gateway, prefix: string, clock: Clock) {
     this.#gateway = gateway
     this.#clock = clock
@@ -84,7 +88,7 @@ export class EtcdStore implements Store {
     this.#assertWanted(signal)
     const answer = await this.#waiting.askAgain(claim, signal)
     if (answer) return answer
-    // A try that loses costs no write.
+    // An attempt that fails costs no write.
     const view = claim.queue ? undefined : await this.#requests.view(claim.name, requestLimit(claim.ttl))
     signal.throwIfAborted()
     return this.#enter(claim, signal, view)
@@ -149,7 +153,7 @@ export class EtcdStore implements Store {
     this.#gateway.close()
   }
 
-  /** `view`: what was read of the name just now. */
+  /** Acquires the name or joins the queue. `view`: what was just read of the name. */
   async #enter(claim: Claim, signal: AbortSignal, view?: View): Promise<Grant | Busy> {
     const { id, ttl, queue, limit = 1 } = claim
     if (view && !heldBy(id, view)) {
@@ -171,7 +175,7 @@ export class EtcdStore implements Store {
     return joined ? (joined.answer ?? this.#enter(claim, signal)) : notYet
   }
 
-  /** `undefined`: the claim must join the queue. */
+  /** Resolves to `undefined` if the claim must join the queue. */
   async #takeAlone(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
     const taken = await this.#grants.takeUnused(claim, signal)
     if (taken && 'held' in taken) return taken
@@ -181,7 +185,7 @@ export class EtcdStore implements Store {
     return this.#takeBeside(claim, undefined, signal)
   }
 
-  /** One claim of this process after the other. As `#takeAlone`. */
+  /** Lets one claim of this process try after the other. Resolves like `#takeAlone`. */
   async #share(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
     const { name, id, ttl } = claim
     const sharers = this.#sharers.get(name) ?? new Admission(1)
@@ -198,7 +202,7 @@ export class EtcdStore implements Store {
     }
   }
 
-  /** Acquires the name beside other holders, if the rules allow that. As `#takeAlone`. */
+  /** Acquires a name that has other holders, if the rules allow that. Resolves like `#takeAlone`. */
   async #takeBeside(
     claim: Claim,
     first: Situation | undefined,

@@ -9,7 +9,7 @@ import { firstOf, type Granted, type View, viewOf } from './view.ts'
 export interface Situation {
   /** Was the claim withdrawn? */
   readonly isGone: boolean
-  /** Its own key in the queue. */
+  /** The key of the claim in the queue. */
   readonly place: KeyValue | undefined
   readonly view: View
 }
@@ -17,11 +17,11 @@ export interface Situation {
 export interface Departure {
   readonly key: string
   readonly lease: string
-  /** The id of the claim that leaves, or the break that removed it. */
+  /** The id of the claim that leaves the lease, or of the break that removed it. */
   readonly left: string
 }
 
-/** The result of one of several transactions, and what it read if it failed: first which claim left the lease last. */
+/** The result of one transaction in a batch. If it failed, also what it read: first which claim last left the lease. */
 export interface Outcome {
   readonly succeeded: boolean
   readonly header: Header
@@ -37,7 +37,7 @@ function encodeText(text: string): string {
   return Buffer.from(text).toString('base64')
 }
 
-/** There is no such key, or none in the range. */
+/** Compares that the key does not exist, or that the range is empty. */
 export function absent(target: Target): object {
   return { ...target, target: 'CREATE', result: 'EQUAL', create_revision: '0' }
 }
@@ -46,24 +46,24 @@ export function unchanged({ key, mod_revision }: Pick<KeyValue, 'key' | 'mod_rev
   return { key, target: 'MOD', result: 'EQUAL', mod_revision }
 }
 
-/** The key has this lease. Without `lease`: none. */
+/** Compares that the key has this lease. Without `lease`: that it has none. */
 export function onLease(key: string, lease = '0'): object {
   return { key, target: 'LEASE', result: 'EQUAL', lease }
 }
 
-/** All keys of the range were created at this revision or before. Keys that are deleted do not matter. */
+/** Compares that all keys of the range were created at this revision or before. Deleted keys do not matter. */
 function noneSince(target: Target, revision: bigint): object {
   return { ...target, target: 'CREATE', result: 'LESS', create_revision: String(revision + 1n) }
 }
 
-/** The key was not written since, unless it was deleted. */
+/** Compares that the key was not written since, unless it was deleted. */
 function notWrittenSince({ key, mod_revision }: KeyValue): object {
   return { key, target: 'MOD', result: 'LESS', mod_revision: String(BigInt(mod_revision) + 1n) }
 }
 
 /**
- * Acquires a name without holders and waiters. Otherwise reads which claim left the lease last, and for a claim that may
- * hold beside others what `situationOf` needs.
+ * Acquires a name without holders and waiters. Otherwise it reads which claim last left the lease. For a claim that may
+ * share the name it also reads what `situationOf` needs.
  */
 export function takeIfUnused(keys: Keys, claim: Claim, { lease, mark }: Pick<PooledLease, 'lease' | 'mark'>): object {
   const { name, id, limit = 1, units = 1 } = claim
@@ -76,15 +76,16 @@ export function takeIfUnused(keys: Keys, claim: Claim, { lease, mark }: Pick<Poo
 }
 
 /**
- * Up to this many holders a grant compares that each still holds, so that it takes the lowest free slots. Of more, some always
- * leave, and the grant would be decided again and again.
+ * With up to this many holders, a grant compares that each one still holds, so that it takes the lowest free slots. With
+ * more, some always leave, and the grant would be decided again and again.
  */
 export const MOST_COMPARED = 16
 
 /**
- * Acquires the slots that `decide` found in this view, if no key of a holder was created since, and of few none deleted. That the claim at `place`
- * is next was read before, and nobody can ever get ahead of it. Another claim comes after all waiters, so none may have
- * joined. Otherwise reads which claim left the lease last, and for `situationOf`.
+ * Acquires the slots that `decide` found in this view. The comparisons: no key of a holder was created since, and if there
+ * are few holders, none was deleted. That the claim at `place` is next was read before, and nobody can ever get ahead of
+ * it. A claim without a `place` comes after all waiters, so none may have joined. If a comparison fails, it reads which
+ * claim last left the lease, and what `situationOf` needs.
  */
 export function take(
   keys: Keys,
@@ -116,13 +117,13 @@ export function take(
   }
 }
 
-/** A waiter that was passed counts again. */
+/** Marks a waiter that was passed as counting again. */
 export function countAgain(place: KeyValue): object {
   const put = { request_put: { key: place.key, value: passing(place, false), ignore_lease: true } }
   return { compare: [unchanged(place)], success: [put] }
 }
 
-/** Deletes a key on a pooled lease and records who `left` it. Otherwise reads which claim left it last. */
+/** Deletes a key on a pooled lease and records who `left` the lease. Otherwise reads which claim last left it. */
 export function leave(keys: Keys, condition: object, { key, lease, left }: Departure): object {
   const mark = keys.left(lease)
   return {
@@ -136,25 +137,25 @@ export function outcomeOf({ header, succeeded = false, responses = [], isRepeate
   return { succeeded, header, isRepeated, responses, found: responses[0]?.response_range?.kvs?.[0] }
 }
 
-/** The mod revision at which `left` left the lease, perhaps by another request. */
+/** The mod revision at which `left` left the lease, perhaps through another request. */
 export function leftAt({ succeeded, header, found }: Outcome, left: string): string | undefined {
   if (succeeded) return header.revision
   return found?.value === encodeText(left) ? found.mod_revision : undefined
 }
 
-/** Was that by this request, or a copy of it? */
+/** Did this request, or a copy of it, leave the lease? */
 export function isOwn({ succeeded, isRepeated }: Pick<Outcome, 'succeeded' | 'isRepeated'>): boolean {
   return succeeded || isRepeated
 }
 
-/** The key was created at this revision. */
+/** Compares that the key was created at this revision. */
 export function madeAt(key: string, create_revision: string): object {
   return { key, target: 'CREATE', result: 'EQUAL', create_revision }
 }
 
 /**
- * Joins the queue with the `roundTrip` of this process, and reads the holders and the queue: all of it, or its length. Fails
- * if the claim is in the queue, holds, or was withdrawn, and then reads for `situationOf`.
+ * Joins the queue with the `roundTrip` of this process. Reads the holders, and all of the queue or its length. If the claim
+ * is in the queue, holds, or was withdrawn, the transaction fails and reads what `situationOf` needs.
  */
 export function join(keys: Keys, claim: Claim, lease: string, roundTrip: number, whole: boolean): object {
   const { name, id } = claim
@@ -170,7 +171,7 @@ export function join(keys: Keys, claim: Claim, lease: string, roundTrip: number,
   }
 }
 
-/** Moves the position of a waiter to the lease of the process that asks for it now. */
+/** Moves the position of a waiter to the lease of the process that now asks for it. */
 export function adopt(key: string, place: string, lease: string): object {
   return { compare: [madeAt(key, place)], success: [{ request_put: { key, ignore_value: true, lease } }] }
 }
@@ -180,13 +181,13 @@ export function leaveQueue(key: string, place: string, lease: string): object {
   return { compare: [madeAt(key, place), onLease(key, lease)], success: [{ request_delete_range: { key } }] }
 }
 
-/** Reads for `situationOf`. */
+/** The reads that `situationOf` needs. */
 function situation(keys: Keys, { name, id }: Claim): object[] {
   const [gone, place] = [keys.gone(id), keys.place(name, id)]
   return [{ request_range: { key: gone, count_only: true } }, { request_range: { key: place } }, ...firstOf(keys, name)]
 }
 
-/** The last reads of a transaction. */
+/** Parses the last reads of a transaction. */
 export function situationOf({ header, responses = [] }: Pick<TxnAnswer, 'header' | 'responses'>): Situation {
   const [gone, place, holders, waiters] = responses.slice(-4).map(({ response_range = {} }) => response_range)
   return {

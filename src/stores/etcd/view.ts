@@ -6,29 +6,29 @@ import type { Keys } from './keys.ts'
 import type { KeyValue, RangeAnswer } from './messages.ts'
 import { askerOf, idOf, isPassed, limitOf, slotsOf } from './record.ts'
 
-/** Waiters that are read at once to decide: one can be passed, and few were passed before. */
+/** The number of waiters that one decision reads: one can be passed, and few were passed before. */
 const FIRST = 12
 
-/** A name at a revision. */
+/** The state of a name at a revision. */
 export interface View {
   readonly holders: readonly KeyValue[]
-  /** In the order of their positions. */
+  /** The waiters that were read, in the order of their positions. */
   readonly waiters: readonly KeyValue[]
-  /** How many more waiters there are, behind those. */
+  /** The number of waiters behind those. */
   readonly others: number
   readonly revision: bigint
-  /** When capacity was last freed as far as this process saw, by its clock. Infinite: perhaps just now. */
+  /** The time when capacity was last freed, as far as this process has seen it. Infinite: perhaps just now. */
   readonly changed: number
 }
 
-/** The claim holds these slots if nothing is created meanwhile. */
+/** The claim holds these slots unless a key is created meanwhile. */
 export interface Granted {
   readonly held: true
   readonly slots: readonly number[]
   readonly limit: number
   /** The waiter that the claim passes. */
   readonly passes: KeyValue | undefined
-  /** Waiters ahead that were passed before. They count again once they ask. */
+  /** Waiters ahead that were already passed. They count again once they ask. */
   readonly passed: readonly KeyValue[]
 }
 
@@ -39,17 +39,17 @@ export interface Refused {
 }
 
 /**
- * Decides by the rules of a name what a claim gets that does not hold. Holders hold for as long as their keys exist, so
- * their ends are unknown here, and so is when a waiter asked last.
+ * Applies the rules of a name to a claim that does not hold. Holders hold while their keys exist, so the times when their
+ * leases end are unknown here, and so is when a waiter last asked.
  */
 export function decide(asker: Asker, view: View, now: number): Granted | Refused {
   const { others } = view
   const at = view.waiters.findIndex(found => idOf(found) === asker.id)
-  const waiters = at < 0 ? view.waiters : view.waiters.slice(0, at + 1) // the rules do not look at those behind
+  const waiters = at < 0 ? view.waiters : view.waiters.slice(0, at + 1) // the rules ignore the waiters behind it
   const name = nameOf({ ...view, waiters }, now)
   const answer = name.acquire(asker)
   if (!answer.held) return { ...answer, ahead: answer.ahead + (at < 0 ? others : 0) }
-  // Those that were not read count.
+  // The waiters that were not read count too.
   if (at < 0 && others > 0) return { held: false, retryAfter: positionLifetime(0), ahead: others }
   const left = new Map(name.state.waiters.map(waiter => [waiter.id, waiter]))
   const ahead = at < 0 ? waiters : waiters.slice(0, at)
@@ -62,7 +62,7 @@ export function decide(asker: Asker, view: View, now: number): Granted | Refused
   }
 }
 
-/** The waiters that should ask, in how many milliseconds. */
+/** The waiters that should ask, and after how many milliseconds. */
 export function wakesOf(view: View, now: number): Wakes {
   return nameOf(view, now).wakes(undefined, true)
 }
@@ -77,7 +77,7 @@ export function firstOf(keys: Keys, name: string): object[] {
   return [{ request_range: keys.holders(name) }, { request_range: { ...keys.queue(name), ...sorted } }]
 }
 
-/** What was read of all keys of a name, or of the holders and the first waiters. */
+/** The state of a name, from a read of all its keys, or of the holders and the first waiters. */
 export function viewOf(holders: Partial<RangeAnswer>, waiters: Partial<RangeAnswer>, revision: string): View {
   const { kvs: first = [], count = '0' } = waiters
   return {
@@ -89,12 +89,12 @@ export function viewOf(holders: Partial<RangeAnswer>, waiters: Partial<RangeAnsw
   }
 }
 
-/** The order of positions. */
+/** Compares positions for sorting. */
 export function byRevision(a: KeyValue, b: KeyValue): number {
   return BigInt(a.create_revision) < BigInt(b.create_revision) ? -1 : 1
 }
 
-/** The key by which the claim holds. */
+/** The key with which the claim holds. */
 export function heldBy(id: string, { holders }: Pick<View, 'holders'>): KeyValue | undefined {
   return holders.find(found => idOf(found) === id)
 }

@@ -15,13 +15,13 @@ import { type Requests, vanished } from './requests.ts'
 import { adopt, countAgain, join, MOST_COMPARED, situationOf } from './txn.ts'
 import { asAsker, decide, heldBy, type Refused, type View, viewOf } from './view.ts'
 
-/** Milliseconds after which a claim asks again if nothing tells when. */
+/** Milliseconds after which a claim asks again if no event is expected. */
 const POLL = 1_000
 
-/** Behind more waiters, a new one asks again to keep its position, and not for the lapse of one of them. */
+/** Behind more waiters than this, a new one asks again only to keep its position, not when one of them may lapse. */
 const MOST_JUDGED = 10
 
-/** A claim that was withdrawn. */
+/** The answer to a claim that was withdrawn. */
 export const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 export interface WaitingOptions {
@@ -34,11 +34,11 @@ export interface WaitingOptions {
   readonly clock: Clock
 }
 
-/** Claims of this process that wait in a queue, until they hold or lose their position. */
+/** The claims of this process that wait in a queue, until they hold or lose their positions. */
 export class Waiting {
   readonly #options: WaitingOptions
   readonly #clock: Clock
-  /** By name, the queues in which a claim of this process waits. */
+  /** The queues in which a claim of this process waits, by name. */
   readonly #queues = new Map<string, Queue>()
 
   constructor(options: WaitingOptions) {
@@ -46,7 +46,7 @@ export class Waiting {
     this.#clock = options.clock
   }
 
-  /** Is it likely that the claim must wait, because others of this process do, or by what a watch reported? */
+  /** Is it likely that the claim must wait, because others of this process wait or a watch reported others? */
   isBusy({ name, limit = 1 }: Claim): boolean {
     return this.#queues.get(name)?.isBusy(limit) === true
   }
@@ -65,7 +65,7 @@ export class Waiting {
     this.#queues.clear()
   }
 
-  /** Joins the queue. `undefined`: the claim has lost its position already. */
+  /** Joins the queue. Resolves to `undefined` if the claim has already lost its position. */
   async join(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
     const { keys, gateway, recovery } = this.#options
     const { name, id, ttl } = claim
@@ -74,7 +74,7 @@ export class Waiting {
     const { lease, answer, whole } = await this.#sendJoin(claim, queue, signal)
     const waiter = { lease, ttl, askedAt: this.#clock.now(), mayHold: false }
     if (answer.succeeded) {
-      signal.throwIfAborted() // nobody would take it out of the queue again
+      signal.throwIfAborted() // nobody would remove it from the queue again
       const { header, responses = [] } = answer
       const [, holders = {}, waiters = {}] = responses.map(({ response_range }) => response_range)
       const joined = { ...waiter, revision: header.revision }
@@ -87,7 +87,7 @@ export class Waiting {
       const view = { ...read, changed: queue.known.changedIn(read, id) }
       const isComplete = whole || ahead === 0 || (others.length === ahead && Number.isFinite(view.changed))
       if (isComplete) return this.#proceed(claim, joined, queue, view, signal)
-      // If it is next, that is found out when the watch has reported all.
+      // If the claim is next, that is found out when the watch has reported everything.
       const decision = decide(asAsker(claim), view, this.#clock.now())
       const retryAfter = decision.held ? positionLifetime(ttl) / 3 : decision.retryAfter
       return this.#busy(claim, view, { held: false, retryAfter, ahead: ahead - queue.known.passed }, queue)
@@ -96,7 +96,8 @@ export class Waiting {
     if (isGone) return refused
     const held = heldBy(id, view)
     if (held) return recovery.recover(claim)
-    // It is in the queue already, by a request whose answer was lost or through another store. Others may be behind it.
+    // The claim is already in the queue, through a request whose answer was lost or through another store. Others may be
+    // behind it.
     if (!place) throw vanished()
     if (place.lease !== lease) await gateway.txn(adopt(place.key, place.create_revision, lease), limit)
     signal.throwIfAborted()
@@ -105,14 +106,14 @@ export class Waiting {
     return this.#ask(claim, joined, queue, signal)
   }
 
-  /** `undefined`: the claim does not wait here, or no longer. */
+  /** Resolves to `undefined` if the claim does not wait here, or no longer does. */
   async askAgain(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
     const queue = this.#queues.get(claim.name)
     const waiter = queue?.waiters.get(claim.id)
     return queue && waiter && this.#ask(claim, waiter, queue, signal)
   }
 
-  /** The answer for a claim that does not queue, and does not get the name. */
+  /** The answer for a claim that does not queue and does not get the name. */
   busy(claim: Claim, view: View, refusal: Refused): Promise<Busy> {
     return this.#busy(claim, view, refusal)
   }
@@ -154,7 +155,10 @@ export class Waiting {
     return this.#proceed(claim, waiter, queue, view ?? (await this.#read(claim, queue)), signal)
   }
 
-  /** The waiter takes the name if the rules grant it, else it waits. `undefined`: it has no position, or holds. */
+  /**
+   * The waiter acquires the name if the rules grant it. Otherwise it waits. Resolves to `undefined` if it has no position,
+   * or holds.
+   */
   async #proceed(
     claim: Claim,
     waiter: Waiter,
@@ -195,13 +199,13 @@ export class Waiting {
     return { ...view, changed: queue.known.changedIn(view) }
   }
 
-  /** `queue`: if the claim is in the queue. */
+  /** `queue`: the queue, if the claim is in it. */
   async #busy({ name }: Claim, { holders }: View, refusal: Refused, queue?: Queue): Promise<Busy> {
     const [held] = holders
     const remaining = held ? await this.#options.leases.remaining(held.lease ?? '0') : 0
     const delays = [refusal.retryAfter]
     if (held) delays.push(Math.max(remaining, SWEEP))
-    // Other holders may end sooner, and positions lapse. Nothing wakes a claim that does not queue.
+    // Other holders may end sooner, and positions may lapse. Nothing wakes a claim that does not queue.
     if (queue ? !queue.isReady : holders.length !== 1 || refusal.ahead > 0) delays.push(POLL)
     return {
       held: false,

@@ -6,7 +6,7 @@ import type { WatchAnswer } from './messages.ts'
 
 export interface WatchListener {
   onEvents(events: NonNullable<WatchAnswer['events']>, revision: bigint): void
-  /** The watch ended by itself, so that events were lost. */
+  /** The watch ended by itself, so events were lost. */
   onEnd(): void
 }
 

@@ -5,8 +5,8 @@ import type { Quorum, Tally } from './quorum.ts'
 import { isFree, isHeld } from './renewal.ts'
 
 /**
- * Writes the note of a claim to a majority of its votes. False if it has certainly lost its majority, and no renewal
- * could restore it. Rejects if that is unknown.
+ * Writes the note of a claim to a majority of its votes. Resolves to false if the claim has certainly lost its majority and
+ * no renewal could restore it. Rejects if that is unknown.
  */
 export async function annotate(quorum: Quorum, claim: Claim, revision: number): Promise<boolean> {
   const { majority, size } = quorum

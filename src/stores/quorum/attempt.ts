@@ -8,7 +8,7 @@ import type { Node } from './node.ts'
 import { askAgainAfter, placeLifetime } from './queue.ts'
 import type { Quorum, Tally } from './quorum.ts'
 
-/** Milliseconds, random between these, before a claim asks again when no claim got a majority. */
+/** The pause in milliseconds before a claim asks again when no claim got a majority. It is random between these. */
 const [SHORTEST_PAUSE, LONGEST_PAUSE] = [50, 150]
 
 type Ballot = Vote | undefined
@@ -20,16 +20,16 @@ export type Result =
   | { readonly kind: 'unavailable'; readonly error: LeaseError }
 
 /**
- * One attempt of a claim to get the votes of a majority. Its token outranks every earlier token of a majority: it is the
- * highest token of the votes, and is written back to a majority (Attiya, Bar-Noy, Dolev 1995: "Sharing memory robustly in
- * message-passing systems"). An attempt may fail, so it needs no consensus.
+ * One attempt of a claim to get the votes of a majority. Its token must be higher than every earlier token of a majority.
+ * So it is the highest token of the votes, and is written back to a majority (Attiya, Bar-Noy, Dolev 1995: "Sharing memory
+ * robustly in message-passing systems"). An attempt may fail, so it needs no consensus.
  */
 export class Attempt {
   readonly #quorum: Quorum
   readonly #claim: Claim
   readonly #number: number
   #tally: Tally<Ballot> | undefined
-  /** Votes that came after the poll was settled. They are taken back too if the attempt is not won. */
+  /** Votes that came after the poll was settled. They are also conceded if the attempt is not won. */
   readonly #late: [Node, Ballot, LeaseError | undefined][] = []
   #isConceded = false
 
@@ -40,7 +40,7 @@ export class Attempt {
     this.#number = number
   }
 
-  /** If it does not win, it concedes its votes. */
+  /** Runs the attempt. If it does not win, it concedes its votes. */
   async run(): Promise<Result> {
     const tally = await this.#vote()
     this.#tally = tally
@@ -58,7 +58,7 @@ export class Attempt {
     return result
   }
 
-  /** Concedes all votes, also those whose answers were lost. Waits for the nodes that answer. */
+  /** Concedes all votes, including those whose answers were lost. Waits for the nodes that answer. */
   async concede(): Promise<void> {
     this.#isConceded = true
     const { counted, failed } = this.#tally ?? { counted: [], failed: [] }
@@ -76,7 +76,7 @@ export class Attempt {
       if (granted + tally.pending >= majority) return undefined
       const counted = tally.counted.length
       if (counted < majority && counted + tally.pending >= majority) return undefined
-      // Lost. When to ask again depends on whether another claim has a majority.
+      // The attempt has failed. When to ask again depends on whether another claim has a majority.
       const most = mostHeld(tally).length
       return most >= majority || most + tally.pending < majority ? tally : undefined
     }
@@ -88,7 +88,9 @@ export class Attempt {
     })
   }
 
-  /** Only at nodes whose votes were counted: another vote may have come after that of a rival was taken back. */
+  /**
+   * Commits the token only at nodes whose votes were counted: another vote may have come after a rival conceded its vote.
+   */
   async #commit(tally: Tally<Ballot>, token: number): Promise<boolean> {
     const { majority } = this.#quorum
     const seen = new Map<Member, number>()
@@ -135,7 +137,7 @@ export class Attempt {
       return { held: false, retryAfter: Math.min(pause * (1 + ahead), placeLifetime(ttl) / 3), ahead, listens }
     }
     const { owner, note } = latest(held) as Holding
-    // The name is free when the lapsed votes and the free ones are a majority.
+    // The name is free when the free votes and those that have lapsed are a majority.
     const lapses = busy.map(({ holder }) => holder.remaining).sort((a, b) => a - b)
     const remaining = lapses[majority - tally.count(isGranted) - 1] ?? 0
     return {

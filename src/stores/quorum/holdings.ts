@@ -14,7 +14,7 @@ export function mostAlike(holdings: readonly Holding[]): readonly Holding[] {
   return most
 }
 
-/** The token that most of them have. It is that of the lease, whatever other votes the claim got. */
+/** The token that most of them have. It is the token of the lease, whatever other votes the claim got. */
 export function commonToken(holdings: readonly { readonly token: number }[]): number {
   const counts = new Map<number, number>()
   let common = 0
@@ -26,7 +26,7 @@ export function commonToken(holdings: readonly { readonly token: number }[]): nu
   return common
 }
 
-/** The holding with the latest note. Nodes may have missed it. */
+/** The holding with the latest note. Some nodes may have missed that note. */
 export function latest(holdings: readonly Holding[]): Holding | undefined {
   return holdings.toSorted((a, b) => b.revision - a.revision)[0]
 }
@@ -45,7 +45,7 @@ export function recordsOf(name: string, sights: readonly Sight[], majority: numb
   return [...records, ...waiters(name, sights, records.length > 0 ? holder?.id : undefined)]
 }
 
-/** Each node has its own queue. Positions are those of the mean. */
+/** The records of the waiters. Each node has its own queue, so a waiter's position is that of the mean. */
 function waiters(name: string, sights: readonly Sight[], holder: string | undefined): LeaseRecord[] {
   const byId = new Map<string, { places: number[]; record: LeaseRecord }>()
   for (const { queue } of sights) {

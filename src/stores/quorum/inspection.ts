@@ -5,12 +5,12 @@ import type { Answer, Member, Sight } from './member.ts'
 import type { Node } from './node.ts'
 import { type Quorum, type Tally, whenAll } from './quorum.ts'
 
-/** Names read in parallel. */
+/** The number of names that are read in parallel. */
 const PAGE = 100
 
 /**
- * The nodes first, also if they are too few for a majority, then the records of the names. Rejects without a majority.
- * `assertWanted` is called before each page of names, and throws if nobody waits for it any more.
+ * Yields the nodes first, even if they are too few for a majority, then the records of the names. Rejects without a
+ * majority. `assertWanted` is called before each page of names, and throws if nobody waits for it any more.
  */
 export async function* inspect(
   quorum: Quorum,
@@ -71,7 +71,7 @@ async function wholeQueue(node: Node, name: string, first: Sight): Promise<Sight
   return { holder: first.holder, queue }
 }
 
-/** Quarantined nodes count: what they still know is shown. */
+/** Rejects without a majority. Quarantined nodes count too, so that the leases they still know are shown. */
 function assertMajority(quorum: Quorum, tally: Tally<unknown>): void {
   const { refusal } = quorum
   if (refusal) throw refusal

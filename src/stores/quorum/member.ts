@@ -2,39 +2,45 @@ import type { LeaseError } from '../../contract/errors.ts'
 import type { Claim, ClaimKey, LeaseRecord, Wake } from '../../contract/store.ts'
 
 /**
- * One of the independent servers of a quorum. It decides alone and never waits. It grants votes. A claim with the votes of
- * a majority has the lease. Tokens are numbers below 2^53 here. Calls reject as those of a `Store` do.
+ * One of the independent servers of a quorum. It decides alone and never waits. It grants votes, and a claim with the votes
+ * of a majority has the lease. Tokens are numbers below 2^53 here. Calls reject like those of a `Store`.
  */
 export interface Member {
-  /** Its address, for people. */
+  /** Its address, which is shown to people. */
   readonly name: string
   /**
-   * Votes for the claim if the name is free or the claim has its vote. The token is at least `attempt`, and above all its
-   * earlier tokens. `undefined`: it may have lost votes, so it casts none. `attempt` is in microseconds.
+   * Votes for the claim if the name is free, or if the claim already has its vote. The token is at least `attempt`, and
+   * higher than all earlier tokens of the member. `undefined`: the member may have lost votes, so it casts none. `attempt`
+   * is in microseconds.
    */
   vote(claim: Claim, attempt: number): Promise<Answer<Vote | undefined>>
-  /** Raises the token of its vote to `token`, if the vote is still of this claim and has the token `seen`. */
+  /** Raises the token of its vote to `token`, if this claim still has the vote and the vote has the token `seen`. */
   commit(claim: Claim, seen: number, token: number): Promise<Answer<boolean>>
   /**
-   * `restore`: votes for the claim again if it lost the vote and gave nobody a higher token. The note then has a revision
-   * below those of `annotate`, and above that of a vote.
+   * Renews its vote for the claim. With `restore` it votes again for a claim that has lost the vote, if it gave no other
+   * claim a higher token. The note then has a revision below those of `annotate`, and above that of a vote.
    */
   renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>>
-  /** Writes the claim's note to its vote, unless that has this `revision` or a higher one. Otherwise as `renew`. */
+  /** Writes the claim's note to its vote, unless the vote has this `revision` or a higher one. Otherwise like `renew`. */
   annotate(claim: Claim, revision: number): Promise<Answer<Renewal>>
-  /** Takes back its vote and removes the claim from its queue. True if there was either. Wakes the first waiter. */
+  /**
+   * Takes back its vote and removes the claim from its queue. Resolves to true if there was either. Wakes the first waiter.
+   */
   release(key: ClaimKey): Promise<Answer<boolean>>
-  /** Takes back a vote of this attempt or an earlier one, and refuses such votes that come later. */
+  /** Takes back a vote of this attempt or an earlier one, and refuses such votes that arrive later. */
   concede(key: ClaimKey, attempt: number): Promise<Answer<boolean>>
-  /** Takes the vote back from the claim `id`, or from any. Answers the last token, raised to at least `floor` if it did. */
+  /**
+   * Takes the vote back from the claim `id`, or from any claim. Answers the last token, which it raises to at least `floor`
+   * if it took a vote back.
+   */
   break(name: string, id: string | undefined, floor: number): Promise<Answer<Broken>>
-  /** Raises the last token of a free name to `token`. True if it is that high now. */
+  /** Raises the last token of a free name to `token`. Resolves to true if it is that high now. */
   raise(name: string, token: number): Promise<Answer<boolean>>
-  /** The holder, and a page of the queue that begins after `from` waiters. */
+  /** Reads the holder, and a page of the queue that begins after `from` waiters. */
   look(name: string, from: number): Promise<Answer<Sight>>
-  /** All names with the prefix that have a vote or waiters. */
+  /** Reads all names with the prefix that have a vote or waiters. */
   names(prefix: string): Promise<Answer<readonly string[]>>
-  /** As `watch` of a `Store`. */
+  /** See `watch` of a `Store`. */
   watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void>
   /** Does this failure of a request show that the server answers? */
   isAnswer(failure: LeaseError): boolean
@@ -53,9 +59,9 @@ export type Vote =
   | {
       readonly kind: 'busy'
       readonly holder: Holding
-      /** Waiters ahead of this one, in the queue of this member. */
+      /** The number of waiters ahead of this one in the queue of this member. */
       readonly ahead: number
-      /** As of a `Busy`. */
+      /** See `listens` of a `Busy`. */
       readonly listens: boolean
     }
   | { readonly kind: 'withdrawn' }
@@ -64,14 +70,14 @@ export type Vote =
 export interface Holding extends Pick<LeaseRecord, 'owner' | 'note' | 'remaining'> {
   readonly id: string
   readonly token: number
-  /** Of the note. The highest is the latest. */
+  /** The revision of the note. The highest is the latest. */
   readonly revision: number
 }
 
 export interface Renewal {
-  /** `free`: no claim has the vote, and it can be restored. `lost`: another claim has it, or had it since. */
+  /** `free`: no claim has the vote, and it can be restored. `lost`: another claim has it, or had it meanwhile. */
   readonly state: 'held' | 'free' | 'lost'
-  /** Of its vote, if that is held. */
+  /** The token of its vote, if the vote is held. */
   readonly token: number
 }
 

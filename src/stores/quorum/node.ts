@@ -7,19 +7,22 @@ import type { Clock } from '../../contract/time.ts'
 import { FlightTimer } from '../wire/timeouts.ts'
 import type { Answer, Member } from './member.ts'
 
-/** Extra milliseconds for the first request to a node, to connect. */
+/** Additional milliseconds for the first request to a node, which has to connect. */
 const TO_CONNECT = 1_000
 
-/** Milliseconds between probes of an unresponsive node. Other requests do not wait for it. */
+/** Milliseconds between probes of an unresponsive node. Other requests to it fail at once. */
 const PROBE_INTERVAL = 100
 
-/** Withdrawals sent to a node although it does not answer: it may still carry out earlier requests. */
+/**
+ * The largest number of withdrawals in flight to a node that does not answer. They are sent because it may still carry out
+ * earlier requests.
+ */
 const MOST_OWED = 1_000
 
 export interface AskOptions {
   /** Send the request even if the node does not respond. @default false */
   readonly owed?: boolean
-  /** Milliseconds without an answer after which the node counts as unresponsive. @default the node's */
+  /** Milliseconds without an answer after which the node counts as unresponsive. @default the timeout of the node */
   readonly timeout?: number
 }
 
@@ -37,17 +40,17 @@ export class Node {
   #resolveKnown: () => void
   readonly #clock: Clock
   readonly #timeout: number
-  /** The node has answered at least once. */
+  /** Has the node answered at least once? */
   #hasServed = false
   #failure: LeaseError | undefined
-  /** The error of requests that are not sent because of the failure. */
+  /** The error of requests that are not sent because of the last failure. */
   #refused: LeaseError | undefined
   #probeAt = 0
   #owed = 0
   readonly #waiting = new List<Waiting>()
   readonly #timer: FlightTimer
   #answeredAt = Number.NEGATIVE_INFINITY
-  /** The time, by the clock, from which its answers count. */
+  /** The time from which its answers count. */
   #votesAt = 0
 
   constructor(member: Member, clock: Clock, timeout: number) {
@@ -69,7 +72,7 @@ export class Node {
     return this.member.name
   }
 
-  /** A permanent mistake in the configuration of the node. */
+  /** A permanent error in the configuration of the node. */
   get refusal(): LeaseError | undefined {
     const failure = this.#failure
     if (!failure || failure.retryable || this.#hasServed) return undefined
@@ -85,13 +88,13 @@ export class Node {
   }
 
   /**
-   * Rejects with a `LeaseError`: at once while the node is known to be unresponsive, otherwise after the timeout. A request
-   * that is `owed` is sent in any case.
+   * Sends a request to the node. Rejects with a `LeaseError`: at once while the node is known to be unresponsive, otherwise
+   * after the timeout. A request that is `owed` is sent in any case.
    */
   ask<Value>(put: (member: Member) => Promise<Answer<Value>>, options: AskOptions = {}): Promise<Answer<Value>> {
     const refused = this.#refused
     if (!refused || this.#mayProbe()) return this.#put(put, options)
-    if (options.owed && this.#owed < MOST_OWED) this.#put(put, options).catch(() => {}) // its result is not awaited
+    if (options.owed && this.#owed < MOST_OWED) this.#put(put, options).catch(() => {}) // nobody waits for its result
     return Promise.reject(refused)
   }
 
@@ -138,11 +141,11 @@ export class Node {
     })
   }
 
-  /** Gives up the requests that are overdue at `now`, and returns when the next one is. */
+  /** Gives up the requests that are overdue at `now`, and returns the time when the next one becomes overdue. */
   #check(now: number): number {
     let soonest = Number.POSITIVE_INFINITY
     for (const request of this.#waiting.values()) {
-      // With thousands in flight, one may wait long although the node answers all the time.
+      // With thousands of requests in flight, one may wait long although the node answers all the time.
       const due = Math.max(request.sent, this.#answeredAt) + request.limit
       if (due > now) soonest = Math.min(soonest, due)
       else request.giveUp()
@@ -177,7 +180,7 @@ export class Node {
   }
 }
 
-/** As `afterReads` of the shared timeouts, on a clock that simulations move. */
+/** Like `afterReads` in `wire/timeouts.ts`, with a clock that simulations control. */
 function afterReads(clock: Clock, delay: number, action: () => void): () => void {
   let stop = clock.after(
     delay,
@@ -189,7 +192,7 @@ function afterReads(clock: Clock, delay: number, action: () => void): () => void
   return () => stop()
 }
 
-/** Why the answers of a node do not count. */
+/** Explains why the answers of a node do not count. */
 export function quarantine(votesIn: number): string {
   return `it may have forgotten leases, and votes in ${Math.ceil(votesIn / 1_000)} s`
 }

@@ -6,10 +6,10 @@ import { type AskOptions, Node, quarantine } from './node.ts'
 
 /** The answers of the nodes to one request, so far. */
 export class Tally<Value> {
-  /** How many nodes have not answered yet. */
+  /** The number of nodes that have not answered yet. */
   pending: number
   readonly counted: { readonly node: Node; readonly value: Value }[] = []
-  /** Answers that count in no majority. */
+  /** Answers that do not count in a majority. */
   readonly quarantined: { readonly node: Node; readonly value: Value; readonly votesIn: number }[] = []
   readonly failed: { readonly node: Node; readonly error: LeaseError }[] = []
 
@@ -17,7 +17,7 @@ export class Tally<Value> {
     this.pending = size
   }
 
-  /** The number of counted answers for which `is` holds. */
+  /** The number of counted answers for which `is` returns true. */
   count(is: (value: Value) => boolean): number {
     let count = 0
     for (const { value } of this.counted) if (is(value)) count += 1
@@ -50,7 +50,7 @@ export class Quorum {
     return this.nodes.length
   }
 
-  /** A permanent mistake in the configuration of a node. It is reported even if the others are a majority. */
+  /** A permanent error in the configuration of a node. It is reported even if the other nodes are a majority. */
   get refusal(): LeaseError | undefined {
     for (const { refusal } of this.nodes) if (refusal) return refusal
     return undefined
@@ -62,8 +62,8 @@ export class Quorum {
   }
 
   /**
-   * Sends a request to all nodes in parallel, and calls `judge` after each answer. Resolves with its first result, which it
-   * must return once none is pending, or rejects with what it throws.
+   * Sends a request to all nodes in parallel, and calls `judge` after each answer. Resolves with the first result of
+   * `judge`, or rejects with what it throws. Once no answer is pending, `judge` must do one or the other.
    */
   poll<Value, Result extends object>(
     put: (member: Member) => Promise<Answer<Value>>,
@@ -119,10 +119,10 @@ export class Quorum {
     await Promise.all(this.#owed)
   }
 
-  /** The error for too few answers that count. It names the reason of each node; the cause has an error of each. */
+  /** The error for too few answers that count. It gives the reason of each node, and its cause has an error for each. */
   unavailable({ pending, counted, quarantined, failed }: Tally<unknown>): LeaseError {
     for (const { error } of failed) if (error.code === 'CLOSED') return error
-    // Nodes known to be unresponsive fail at once, before the others have answered.
+    // Nodes that are known to be unresponsive fail at once, before the others have answered.
     const missing = this.majority - counted.length - pending
     const sooner = quarantined.map(({ votesIn }) => votesIn).sort((a, b) => a - b)
     const retryAfter = sooner.length >= missing ? sooner[missing - 1] : undefined
@@ -136,10 +136,10 @@ export class Quorum {
       ),
     ]
     const reasons = errors.map(({ message }) => message).join('; ')
-    const advice = reasons.includes(CHECK) ? CHECK : '' // once, and not for each node
+    const advice = reasons.includes(CHECK) ? CHECK : '' // once, instead of once for each node
     const message = `no majority of the ${this.size} nodes is available: ${reasons.replaceAll(CHECK, '')}${advice}`
     const cause = new AggregateError(errors, 'the errors of the nodes')
-    // Those that may serve later can be too few for a majority.
+    // The nodes that may serve later may be too few for a majority.
     const refusals = errors.filter(error => !error.retryable)
     const isFinal = refusals.length > this.size - this.majority
     const code = isFinal && refusals[0] ? refusals[0].code : 'STORE_UNAVAILABLE'
@@ -147,7 +147,7 @@ export class Quorum {
   }
 }
 
-/** A judge of `poll` that settles once every node has answered or failed. */
+/** A `judge` for `poll` that settles once every node has answered or failed. */
 export function whenAll<Value>(tally: Tally<Value>): Tally<Value> | undefined {
   return tally.pending === 0 ? tally : undefined
 }

@@ -8,9 +8,9 @@ export const isHeld = ({ state }: Renewal): boolean => state === 'held'
 export const isFree = ({ state }: Renewal): boolean => state === 'free'
 
 /**
- * Renews the votes of a claim. Resolves to its token, or to `undefined` if it has certainly lost its majority. Rejects if
- * that is unknown. A node that lost its vote, such as by a restart, is asked to vote again: otherwise the majority would
- * wear away (redsync#149). A lease that no node knows has expired, and is not restored.
+ * Renews the votes of a claim. Resolves to its token, or to `undefined` if the claim has certainly lost its majority.
+ * Rejects if that is unknown. A node that lost its vote, for example by a restart, is asked to vote again: otherwise the
+ * majority would shrink over time (redsync#149). A lease that no node knows has expired, and is not restored.
  */
 export async function renew(quorum: Quorum, claim: Claim): Promise<number | undefined> {
   const { majority, size } = quorum

@@ -25,10 +25,10 @@ import type { Broken, Member } from './member.ts'
 import { Quorum, type Tally, whenAll } from './quorum.ts'
 import { renew } from './renewal.ts'
 
-/** After the first wake of a waiter, the milliseconds to wait for those of a majority. */
+/** Milliseconds to wait after the first wake of a waiter for those of a majority. */
 const WAKES_TOGETHER = 30
 
-/** How many node timeouts a claim that does not queue spends on retries when votes split. */
+/** The time that a claim that does not queue may spend on retries when votes split, in node timeouts. */
 const TRY_TIMEOUTS = 8
 
 export interface QuorumOptions {
@@ -36,9 +36,9 @@ export interface QuorumOptions {
   readonly guarantees: Guarantees
   /** Milliseconds after which a node counts as unresponsive. */
   readonly nodeTimeout: number
-  /** The longest ttl in milliseconds. A node that lost its votes votes again after as long. */
+  /** The longest ttl in milliseconds. A node that has lost its votes votes again after this time. */
   readonly maxTtl: number
-  /** Share of the ttl that is given up because clocks run at different speeds. */
+  /** The share of the ttl that is subtracted because clocks run at different speeds. */
   readonly drift: number
   readonly environment?: Environment | undefined
 }
@@ -47,12 +47,12 @@ export interface QuorumOptions {
 export class QuorumStore implements Store {
   readonly kind: string
   readonly guarantees: Guarantees
-  /** Only if all members wake waiters. */
+  /** This exists only if all members wake waiters. */
   readonly watch?: NonNullable<Store['watch']>
   readonly #quorum: Quorum
   readonly #options: QuorumOptions
   readonly #environment: Environment
-  /** The next attempt's number is no lower. */
+  /** The lowest number that the next attempt may have. */
   #least = 0
   #attempt: number | undefined
   #isClosed = false
@@ -76,7 +76,7 @@ export class QuorumStore implements Store {
     for (;;) {
       const attempt = new Attempt(this.#quorum, claim, this.#nextAttempt())
       const result = await attempt.run()
-      // A node that has not connected yet may be one that must never vote, such as a server listed twice.
+      // A node that has not connected yet may be one that must never vote, such as a server that is listed twice.
       if (result.kind === 'unavailable') await this.#quorum.known()
       const elapsed = clock.now() - started
       const { refusal } = this.#quorum
@@ -89,7 +89,7 @@ export class QuorumStore implements Store {
       if (result.kind === 'unavailable') throw this.#unavailable(result.error)
       if (result.kind === 'won') throw tooLong(elapsed, limit)
       const { busy } = result
-      // A claim that does not queue tries again here, so that one of several simultaneous tries succeeds.
+      // A claim that does not queue tries again here, so that one of several simultaneous claims succeeds.
       if (result.kind === 'busy' || claim.queue || elapsed + busy.retryAfter >= tryLimit) return busy
       await pause(clock, busy.retryAfter)
       this.#begin(signal)
@@ -101,7 +101,7 @@ export class QuorumStore implements Store {
     this.#checkTtl(claim.ttl)
     const token = await renew(this.#quorum, claim)
     if (token !== undefined) return { held: true, token: BigInt(token), ttl: this.#granted(claim.ttl) }
-    // Votes that a minority still has for it would only block others.
+    // Votes that a minority still has for the claim would only block others.
     for (const node of this.#quorum.nodes) void this.#quorum.tell(node, member => member.release(claim))
     return undefined
   }
@@ -120,7 +120,7 @@ export class QuorumStore implements Store {
       if (tally.counted.length - found > size - majority) return { answer: 'gone' }
       if (tally.pending > 0) return undefined
       if (tally.failed.length > 0) throw this.#quorum.unavailable(tally)
-      // Quarantined nodes count in no majority. But now no node holds it.
+      // Quarantined nodes do not count in a majority. But now no node holds the lease.
       return { answer: found > 0 || tally.quarantined.some(({ value }) => value) ? 'released' : 'gone' }
     }
     return (await this.#quorum.poll(member => member.release(key), judge, { owed: true })).answer
@@ -167,14 +167,14 @@ export class QuorumStore implements Store {
     const tally = await this.#quorum.poll(member => member.break(name, id, floor), whenAll<Broken>)
     if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
-    // A claim with a minority may have got the other votes meanwhile.
+    // A claim with votes of a minority may have got the other votes meanwhile.
     if (held.length === 0) return undefined
-    // A node that no longer holds it may know a higher token than those that do.
+    // A node that no longer holds the lease may know a higher token than the nodes that do.
     const tokens = tally.counted.map(({ value }) =>
       Math.min(value.token + (value.wasHeld ? 0 : 1), Number.MAX_SAFE_INTEGER),
     )
     const token = Math.max(...tokens, ...held.map(({ value }) => value.token))
-    // A majority must have that token, so that the next holder's is higher.
+    // A majority must have that token, so that the token of the next holder is higher.
     if (tally.count(broken => broken.token >= token) < majority) await this.#raise(name, token)
     return BigInt(token)
   }
@@ -200,10 +200,10 @@ export class QuorumStore implements Store {
   }
 
   /**
-   * The number of an attempt, in microseconds. It is the floor of its token, so that nodes that missed earlier grants
-   * still vote with the same one. No two attempts of a claim share a number, whatever the clock does: an attempt that is
-   * given up takes back its votes and those of earlier attempts. Claims of one turn of the event loop share a number,
-   * which a joint request then carries once.
+   * The number of the next attempt, in microseconds. It is the lowest token of the attempt, so that nodes that missed
+   * earlier grants still vote with the same token. No two attempts of a claim have the same number, whatever the clock
+   * does: an attempt that is given up takes back its votes and those of earlier attempts. Claims of one turn of the event
+   * loop share a number, which a joint request then contains once.
    */
   #nextAttempt(): number {
     if (this.#attempt === undefined) {
@@ -216,7 +216,7 @@ export class QuorumStore implements Store {
     return this.#attempt
   }
 
-  /** Quarantines can take as long as maxTtl, so a warning says so once. */
+  /** Returns the error, and warns if quarantines are the cause: they can take as long as maxTtl. */
   #unavailable(error: LeaseError): LeaseError {
     const { retryAfter } = error
     if (retryAfter !== undefined)
@@ -229,7 +229,7 @@ export class QuorumStore implements Store {
     return error
   }
 
-  /** The core subtracts its `margin` from this. What is left is the ttl without the drift and 2 ms. */
+  /** The length of a grant. The core subtracts its `margin` from it. What remains is the ttl without the drift and 2 ms. */
   #granted(ttl: number): number {
     return ttl * ((1 - this.#options.drift) / (1 - DRIFT))
   }

@@ -3,55 +3,58 @@ import { type Connection, type Driver, openConnection } from '../wire/connection
 import type { Endpoint } from '../wire/plain.ts'
 import { unlessPlain } from './plain.ts'
 
-/** What this store needs of ioredis >= 5, iovalkey, and their `Cluster`. */
+/** The part of ioredis >= 5, iovalkey, and their `Cluster`, that this store uses. */
 export interface CallClient {
   call(command: string, ...args: string[]): Promise<unknown>
   duplicate(...args: never[]): unknown
 }
 
-/** What this store needs of node-redis >= 4.7: its client, cluster, sentinel and pool. */
+/** The part of node-redis >= 4.7 that this store uses: its client, cluster, sentinel and pool. */
 export interface SendCommandClient {
   sendCommand(...args: never[]): Promise<unknown>
 }
 
-/** What this store needs of valkey-glide >= 2. */
+/** The part of valkey-glide >= 2 that this store uses. */
 export interface CustomCommandClient {
   customCommand(args: string[]): Promise<unknown>
 }
 
-/** A client of the caller's: it is never configured, and never closed. */
+/** A client of the caller. It is never configured and never closed. */
 export type RedisClient = CallClient | SendCommandClient | CustomCommandClient
 
 /** Opens connections like those of the caller's client. */
 export interface RedisDriver extends Driver<Wire> {
   readonly isCluster: boolean
-  /** Of a single server, where the client shows it: `host:port`. */
+  /** The address of a single server as `host:port`, if the client exposes it. */
   readonly address?: string | undefined
   /** Does the client connect to a single server without TLS? @default false */
   readonly isPlain?: boolean
   /** The address, if the client connects to a single server with TLS. */
   readonly secure?: Endpoint | undefined
-  /** What the caller's client puts before every key; our own connections do not, so we do. */
+  /** The prefix that the caller's client puts before every key. Our own connections do not add it, so the store does. */
   readonly keyPrefix: string
-  /** Can a connection of its own subscribe to messages? */
+  /** Can its own connection subscribe to messages? */
   readonly canListen: boolean
-  /** Does a connection live on when the server behind it is another, or has been restarted? @default false */
+  /** Does a connection stay open when another server takes over, or the server restarts? @default false */
   readonly reconnects?: boolean
 }
 
-/** A connection as a client library makes it; of a cluster, one to each node that is needed. */
+/** A connection of a client library. In a cluster it includes one to each node that is needed. */
 export interface Wire extends Connection {
   /** Sends one command, in a cluster to the node of `key`. Rejects if the connection ends before the reply. */
   call(args: readonly string[], key?: string): Promise<unknown>
-  /** Senders of a command, one for each server that has keys. */
+  /** Returns functions that send a command, one for each server that has keys. */
   masters(): Promise<((args: readonly string[]) => Promise<unknown>)[]>
   /** Resolves when the subscription is active. */
   subscribe(channel: string, notified: (message: string) => void): Promise<void>
-  /** What the client said is wrong with this one connection, if it said so; it must then not be used. */
+  /**
+   * Returns the error that the client reported about this connection, if it reported one. The connection must then not be
+   * used.
+   */
   failure(): unknown
 }
 
-/** Opens a connection and does `first` on it. Rejects if the client finds anything wrong with it. */
+/** Opens a connection and runs `first` on it. Rejects if the client reports any error of the connection. */
 export function openWire(
   driver: RedisDriver,
   first: (wire: Wire) => Promise<void>,
@@ -61,7 +64,7 @@ export function openWire(
     await first(wire).catch(error => {
       throw wire.failure() ?? error
     })
-    // ioredis goes on in database 0 when it may not select another.
+    // ioredis continues in database 0 if it may not select another one.
     if (wire.failure() !== undefined) throw wire.failure()
   }
   const open = (signal: AbortSignal): Promise<Wire> => openConnection(driver, begin, signal)
@@ -69,8 +72,8 @@ export function openWire(
 }
 
 /**
- * Connects a client of our own, until `signal` aborts. Returns what tells what the client reports since. Rejects with
- * that, which says more than the rejection of `connect`.
+ * Connects a client of our own, unless `signal` aborts. Resolves to a function that returns the last error that the client
+ * has reported. Rejects with that error, because it says more than the rejection of `connect`.
  */
 export async function connected(
   own: { connect(): Promise<unknown>; on(event: 'error', listener: (error: unknown) => void): unknown },
@@ -93,7 +96,7 @@ export async function connected(
   return () => failure
 }
 
-/** A client of the caller's that has no duplicate, and so is used as it is. */
+/** Makes a driver for a client of the caller that cannot be duplicated, and so is used directly. */
 export function asItIs(
   isCluster: boolean,
   call: Wire['call'],
@@ -111,7 +114,10 @@ export function asItIs(
   return { isCluster, keyPrefix: '', canListen: false, reconnects: true, open: async () => wire }
 }
 
-/** The key prefix of a client. Throws `INVALID_ARGUMENT` if it is no text in UTF-8: our keys would be others than its own. */
+/**
+ * The key prefix of a client. Throws `INVALID_ARGUMENT` if it is not text in UTF-8, because our keys would differ from
+ * those of the client.
+ */
 export function prefixOf(given: unknown): string {
   if (given === undefined || given === null) return ''
   if (typeof given === 'string') return given
@@ -120,7 +126,7 @@ export function prefixOf(given: unknown): string {
   throw invalid('the key prefix of this client is not text in UTF-8: give it a string')
 }
 
-/** What a driver of one server says of where that is. */
+/** The address of a single server, and whether the client connects to it with TLS. */
 export function placeOf(
   { host = 'localhost', port = 6379, path, tls }: { host?: string; port?: number; path?: string; tls?: unknown },
   isDirect = true,
@@ -132,7 +138,7 @@ export function placeOf(
   }
 }
 
-/** Has `value` a function of this name? Clients are known by what they can do. */
+/** Has `value` a function of this name? Clients are recognised by their functions. */
 export function can<Name extends string>(
   value: object,
   name: Name,
@@ -140,7 +146,7 @@ export function can<Name extends string>(
   return typeof (value as Record<string, unknown>)[name] === 'function'
 }
 
-/** As people write it: an IPv6 address has brackets. */
+/** The address as people write it: an IPv6 address has brackets. */
 function addressOf(host = 'localhost', port = 6379): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -7,67 +7,72 @@ import { slotOf } from './keys.ts'
 import type { LoneRequests } from './lone.ts'
 import { evaluate, GONE, type Script } from './script.ts'
 
-/** In an id. Other data may follow. */
+/** The length of a claim's id at the start of `Request.id`. Other data may follow it. */
 const LENGTH_OF_ID = 32
 
-/** Redis cuts off its microseconds. */
+/** The server's time is rounded down to milliseconds. */
 const RESOLUTION = 1
 
-/** One request as the script gets it. */
+/** One request, as the script receives it. */
 export interface Request {
   readonly verb: string
-  /** Of the lease. */
+  /** The key of the lease. */
   readonly key: string
-  /** Of the claim; or what stands for none. */
+  /** The id of the claim, or a placeholder. */
   readonly id: string
-  /** `ttl life queues rest`: what else the verb needs. */
+  /** `ttl life queues rest`: the other parameters of the verb. */
   readonly parameters: string
-  /** When the server refuses it, by `performance.now()`; `undefined`: it is harmless however late. */
+  /**
+   * The time from which the server refuses it, by `performance.now()`. `undefined`: it is harmless however late it arrives.
+   */
   readonly until: number | undefined
 }
 
 /** The server's time when it answered, and its answers in the order of the requests. */
 export interface Reply {
   readonly now: number
-  /** What else the script says of the server; empty if nothing. */
+  /** Other state of the server that the script reports, or an empty text. */
   readonly state: string
   readonly answers: readonly unknown[]
   /** Messages to waiters of this process, separated by commas. */
   readonly woken: string
-  /** Why notifications to waiters were refused, if they were. */
+  /** The reason why notifications to waiters were refused, if they were. */
   readonly refused: string | undefined
-  /** The replies to each request, if each was carried out alone. */
+  /** The replies to each request, if the requests were sent one by one. */
   readonly alone?: readonly Reply[] | undefined
 }
 
-/** What the script gets with every call on one connection. */
+/** The keys and arguments that the script receives with every call on one connection. */
 export interface Preamble {
-  /** Follow those of the requests. */
+  /** The keys that follow those of the requests. */
   readonly keys: readonly string[]
-  /** `roundTrip`: milliseconds that the last request took. */
+  /** The arguments that come first. `roundTrip`: milliseconds that the last request took. */
   args(roundTrip: number): readonly string[]
 }
 
-/** The script of a store, and how a connection is prepared for it. */
+/** The script of a store, and the preparation of a connection for it. */
 export interface ScriptSetup {
   readonly script: Script
-  /** What a request that is alone may ask in place of the script. @default nothing */
+  /** The programs that a lone request may call in place of the script. @default none */
   readonly lone?: LoneRequests | undefined
-  /** Looks at the server of a new connection, when its time was `now`. Rejects if it must not be used. */
+  /** Checks the server of a new connection, whose time was `now`. Rejects if the server must not be used. */
   prepare(wire: Wire, now: number): Promise<Preamble>
 }
 
-/** One connection, over which a script is called, and what is known of the clock of its server. */
+/** One connection that calls a script, and an estimate of its server's clock. */
 export class ScriptConnection implements Connection {
   readonly wire: Wire
   readonly #script: Script
   readonly #lone: LoneRequests | undefined
   readonly #preamble: Preamble
-  /** The hashes of scripts that the server, or a node of the cluster, has. */
+  /** The hashes of the scripts that the server, or a node of the cluster, has loaded. */
   readonly #loaded = new Set<string>()
-  /** Of a cluster by slot, for each node has a clock of its own. */
+  /** The clocks of a cluster by hash slot, because each node has its own. */
   readonly #clocks: Map<number, ServerClock> | undefined
-  /** For a slot that has not answered yet: the lowest, so that its first request is refused rather than late. */
+  /**
+   * The clock for a hash slot that has not answered yet. It is the lowest, so the first request is refused rather than
+   * carried out late.
+   */
   readonly #clock = new ServerClock(RESOLUTION)
 
   private constructor(wire: Wire, { script, lone }: ScriptSetup, preamble: Preamble, isCluster: boolean) {
@@ -108,7 +113,7 @@ export class ScriptConnection implements Connection {
     this.wire.close()
   }
 
-  /** Carries out requests, in a cluster of one slot. Rejects if their outcome is unknown. */
+  /** Carries out requests, which in a cluster all have the same hash slot. Rejects if their outcome is unknown. */
   carryOut(requests: readonly Request[], sent: number): Promise<Reply> {
     const [request] = requests
     if (!this.#lone || !request || requests.length > 1) return this.#carryOutAll(requests, sent)
@@ -121,10 +126,10 @@ export class ScriptConnection implements Connection {
     } catch (error) {
       if (!this.#clocks || !isSplit(error)) throw error
     }
-    // Nothing was done. A request that touches only the key of its lease is served: a renewal, an annotation, an acquire
-    // without a queue, and the release of a name without waiters.
+    // Nothing was done. A request that touches only the key of its lease succeeds alone: a renewal, an annotation, an
+    // acquire without a queue, and the release of a name without waiters.
     const alone: Reply[] = []
-    // One after the other: node-redis sends ASKING by itself, which counts for the next command only.
+    // They are sent one after the other: node-redis sends ASKING by itself, and it applies only to the next command.
     for (const request of requests)
       alone.push(await this.#call([unqueued(request)], performance.now(), [request.key]).catch(refusal))
     const woken = alone.map(reply => reply.woken).filter(Boolean)
@@ -187,24 +192,27 @@ export class ScriptConnection implements Connection {
   }
 }
 
-/** Did a cluster refuse several keys because their slot moves, and only some are on this node yet? */
+/** Did a cluster refuse several keys because their hash slot is moving, and only some of them are on this node yet? */
 function isSplit(error: unknown): boolean {
   return /\bTRYAGAIN\b|Too many Cluster redirections/.test(String(error))
 }
 
-/** Its keys of a queue cannot be written, so an `acquire` does not join. It asks again, and joins when the slot has moved. */
+/**
+ * Makes an `acquire` that does not join the queue, because the keys of the queue cannot be written. The claim asks again,
+ * and joins when the hash slot has moved.
+ */
 function unqueued(request: Request): Request {
   if (request.verb !== 'acquire') return request
   return { ...request, parameters: request.parameters.replace(/^(\d+ \d+) [12]\d*/, '$1 0') }
 }
 
-/** An error response to a single request, as the script answers it. Throws any other error. */
+/** An error response to a lone request, in the form in which the script answers it. Throws any other error. */
 function refusal(error: unknown): Reply {
   if (!isReply(error)) throw error
   return { now: 0, state: '', answers: [`!${textOf(error)}`], woken: '', refused: undefined }
 }
 
-/** The keys of all requests. Equal ones, one after the other, declare what they share once. */
+/** The keys of all requests. Consecutive equal requests declare their common keys once. */
 function keysOf(requests: readonly Request[], touches: Script['touches']): string[] {
   const keys = requests.map(({ key }) => key)
   let last: Request | undefined
@@ -220,7 +228,10 @@ function keysOf(requests: readonly Request[], touches: Script['touches']): strin
   return keys
 }
 
-/** Appends requests as the script reads them. Equal ones, one after the other, share a line and its earliest deadline. */
+/**
+ * Appends requests in the format of the script. Consecutive equal requests share a line and the earliest of their
+ * deadlines.
+ */
 function write(requests: readonly Request[], clock: ServerClock, args: string[]): void {
   for (let start = 0; start < requests.length; ) {
     const { id, verb, parameters, until } = requests[start] as Request

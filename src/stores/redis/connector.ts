@@ -10,7 +10,9 @@ interface Options {
   readonly tls?: ConnectionOptions | undefined
 }
 
-/** The option `Connector` of ioredis and iovalkey: connects as the default one does, but resolves names by `lookup`. */
+/**
+ * The option `Connector` of ioredis and iovalkey. It connects like the default one, but resolves host names with `lookup`.
+ */
 export class Connector {
   connecting = false
   firstError: Error | undefined

@@ -4,7 +4,7 @@ import { glide } from './glide.ts'
 import { ioredis } from './ioredis.ts'
 import { nodeRedis } from './node-redis.ts'
 
-/** Throws `INVALID_ARGUMENT` for what is no client of Redis; `taker` says in the message who was given it. */
+/** Throws `INVALID_ARGUMENT` if it is not a client of Redis. `taker` names in the message the function that received it. */
 export function driverOf(client: unknown, taker = 'redis(client)'): RedisDriver {
   const notAClient = (what: string): Error =>
     invalid(
@@ -21,7 +21,7 @@ export function driverOf(client: unknown, taker = 'redis(client)'): RedisDriver 
   return driver
 }
 
-/** Names clients that look like supported ones but cannot serve, and what to use instead. */
+/** What to use instead of clients that look like supported ones but cannot serve. */
 function unfitFor(client: object): string | undefined {
   if ('keyspaceEvents' in client)
     return 'ioredis-mock, which does not run scripts as Redis does: use memory() in tests, or a Redis'

@@ -7,10 +7,12 @@ import type { RedisDriver, Wire } from './client.ts'
 export interface Circumstances {
   /** Was the request sent? */
   readonly sent: boolean
-  /** Has the server answered before? Then a refusal is due to a failover or a changed password, not a wrong address. */
+  /**
+   * Has the server answered before? Then a refusal is caused by a failover or a changed password, not by a wrong address.
+   */
   readonly served: boolean
   readonly isCluster: boolean
-  /** `isPlain` of the driver. */
+  /** See `isPlain` of the driver. */
   readonly isPlain?: boolean | undefined
   /** The key of the lease that the request was for. */
   readonly key?: string | undefined
@@ -24,7 +26,7 @@ interface Refusal {
   readonly retryable?: boolean
 }
 
-/** Until somebody changes the server, or the address. */
+/** This lasts until somebody changes the server or the address. */
 const UNFIT = { code: 'STORE_UNAVAILABLE', retryable: false } as const
 
 const ROLE = 'the Redis server is a read-only replica: connect to its master, or through Sentinel or Cluster'
@@ -84,7 +86,7 @@ const otherType = /\bWRONGTYPE\b/
 
 /** Classifies failed requests to one server or cluster. */
 export class Failures {
-  /** Has a request been answered that is no mere read? */
+  /** Has any request been answered other than a mere read? */
   served = false
   readonly #driver: RedisDriver
 
@@ -92,9 +94,9 @@ export class Failures {
     this.#driver = driver
   }
 
-  /** The error for the caller. The request was sent by `wire`. Without `wire` it was not sent. */
+  /** The error for the caller. `wire` is the connection that the request was sent on. Without `wire`, it was not sent. */
   of(error: unknown, wire?: Wire): LeaseError {
-    // A connection that ended knows the better reason, such as a wrong password.
+    // A connection that has ended knows a better reason, such as a wrong password.
     const reason = (!isReply(error) && wire?.failure()) || error
     return this.#failure(reason, wire !== undefined)
   }
@@ -104,7 +106,9 @@ export class Failures {
     return this.#failure(error, true, key)
   }
 
-  /** Replaces the connection to a master that became a replica, and to a server that hangs. */
+  /**
+   * Decides what to do about the connection: one to a master that became a replica, or to a server that hangs, is replaced.
+   */
   judge(error: unknown, wire: Wire): 'retire' | 'replace' | 'keep' {
     if (!this.#driver.isCluster && (error instanceof NoAnswer || /READONLY/.test(String(error)))) return 'retire'
     return !isReply(error) && wire.isOpen() ? 'replace' : 'keep'
@@ -139,10 +143,10 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   return new LeaseError(code, `${says} (${text})`, { cause: causeOf(error), retryable })
 }
 
-/** The error of one name that is unusable although others are not. */
+/** The error for one name that is unusable although others are usable. */
 function unusable(text: string, key = 'of the lease'): LeaseError | undefined {
   const other = format.exec(text)?.[1]
-  // What cannot be read although it begins as format 1 does was written by something else.
+  // A value that begins like format 1 but cannot be read was written by another program.
   if (other === '' || other === '1') return unfit(`the key ${key} is not a lease: choose another prefix, or delete it`)
   if (other !== undefined)
     return new LeaseError(
@@ -163,7 +167,10 @@ function unusable(text: string, key = 'of the lease'): LeaseError | undefined {
   return undefined
 }
 
-/** A port with TLS resets connections without TLS, as do other servers. ioredis 5 does not say why it found no slots. */
+/**
+ * A hint about the cause. A port with TLS resets connections without TLS, as other kinds of servers do. ioredis 5 does not
+ * say why it found no hash slots.
+ */
 function hintOf(said: string, { served, isPlain = false }: Circumstances): string | undefined {
   if (!served && /refresh slots cache/i.test(said))
     return '; perhaps the server is no Redis Cluster: pass a client for a single server, such as new Redis() of ioredis'

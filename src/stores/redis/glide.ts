@@ -5,8 +5,8 @@ interface Client {
 }
 
 /**
- * valkey-glide. It cannot be duplicated, so the caller's client is used: its requests have a timeout and are never resent,
- * and each of ours has a deadline.
+ * The driver for valkey-glide. It cannot be duplicated, so the caller's client is used. Its requests have a timeout and are
+ * never sent again, and each of our requests has a deadline.
  */
 export function glide(client: object): RedisDriver | undefined {
   if (!can(client, 'customCommand')) return undefined

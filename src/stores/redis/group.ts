@@ -1,6 +1,6 @@
 /**
- * Lua of the claims that hold a name together: members of `:line`, with minus the end of the lease as the score. Their
- * entries are in `:claim`. The waiters have the number of their arrival in `:line`.
+ * Lua about the claims that share a name. They are members of `:line`, and the negative end of the lease is the score.
+ * Their entries are in `:claim`. The score of a waiter in `:line` is the number of its arrival.
  */
 export const group: string = `
 -- The keys of claims last a second longer than the last of them.

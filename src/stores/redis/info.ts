@@ -1,12 +1,14 @@
 import { warn } from '../../contract/warnings.ts'
 import type { Wire } from './client.ts'
 
-/** The lines `name:value` of `INFO`. */
+/** Parses the lines `name:value` of `INFO`. */
 export function fields(text: string): Record<string, string> {
   return Object.fromEntries(Array.from(text.matchAll(/^(\w+):(.*?)\r?$/gm), ([, name, value]) => [name, value]))
 }
 
-/** Warns once if the server may evict leases when its memory is full. Silent if the user may not ask it. */
+/**
+ * Warns once if the server may evict leases when its memory is full. Does not warn if the user may not read that setting.
+ */
 export async function warnOfEviction(wire: Wire): Promise<void> {
   try {
     const [first] = await wire.masters()
@@ -20,6 +22,6 @@ export async function warnOfEviction(wire: Wire): Promise<void> {
       policy,
     )
   } catch {
-    // Not permitted, or gone: a request for a lease reports that.
+    // The command is not permitted, or the connection has ended. A request for a lease reports that.
   }
 }

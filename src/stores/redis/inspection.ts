@@ -3,16 +3,19 @@ import type { Keys } from './keys.ts'
 import { holderOf, memberOf, waiterOf } from './record.ts'
 import { LARGEST, type Requests } from './requests.ts'
 
-/** Stands before all claims of a name. */
+/** Comes before all claims of a name. */
 const FIRST = '-inf'
 
-/** Names read at once. */
+/** The number of names in one read. */
 const PAGE = 1_000
 
-/** Pages of keys that are searched before the names found so far are read. */
+/** The number of pages of keys to search before the names that were found are read. */
 const FEW = 10
 
-/** Holders, each followed by its waiters in order. The names are sorted, unless the search among other keys is long. */
+/**
+ * Yields holders, each followed by its waiters in order. The names are sorted, unless the search among other keys takes
+ * long.
+ */
 export async function* inspection(
   requests: Requests,
   keys: Keys,
@@ -53,7 +56,7 @@ async function* records(
   }
 }
 
-/** Many claims are read in pages, between which they may change. */
+/** Reads the records of a name. Many claims are read in pages, between which they may change. */
 async function recordsOf(
   requests: Requests,
   keys: Keys,
@@ -69,7 +72,7 @@ async function recordsOf(
     const request = { verb: 'inspect', key, id: '-', parameters: `0 0 0 ${after}` }
     const { now, parts } = await requests.put(request, signal, (answer, now) => ({ now, parts: answer as unknown[] }))
     const [lease = '', next = '', ...claims] = parts.map(String)
-    // A holder that is alone. It comes with the first page, whether or not that has room for others.
+    // A holder of limit 1. It comes with the first page, whether or not that page has room for others.
     if (lease) holders = [holderOf(name, lease.slice(lease.indexOf(' ') + 1), Number.parseInt(lease, 10) - now)]
     for (let index = 0; index < claims.length; index += 2) {
       const [remaining, claim = ''] = [Number(claims[index]) - now, claims[index + 1]]
@@ -85,12 +88,12 @@ async function recordsOf(
   return [...holders, ...waiters.map(([waiter, remaining], position) => waiterOf(name, waiter, remaining, position))]
 }
 
-/** A waiter that was passed comes with the first page, wherever it is. */
+/** The number of a waiter's arrival. A waiter that was passed comes with the first page, whatever its number. */
 function arrivalOf(waiter: string): number {
   return Number(waiter.split(' ', 3)[2])
 }
 
-/** All names that begin with `prefix` and are, or recently were, held or waited for. */
+/** All names that begin with `prefix` and that are, or recently were, held or waited for. */
 export async function namesFrom(
   requests: Requests,
   keys: Keys,
@@ -102,7 +105,7 @@ export async function namesFrom(
   return names
 }
 
-/** The same, for each page of keys those that no earlier page had. Of a cluster one node after the other. */
+/** Yields for each page of keys the names that no earlier page had. In a cluster it searches one node after the other. */
 async function* search(
   requests: Requests,
   keys: Keys,
@@ -120,7 +123,7 @@ async function* search(
         const found: string[] = []
         for (const key of page) {
           const name = keys.nameOf(String(key))
-          // The key of `a{` matches the pattern of `a{}`.
+          // The key of `a{` also matches the pattern of `a{}`.
           if (!name?.startsWith(prefix) || known.has(name)) continue
           known.add(name)
           found.push(name)

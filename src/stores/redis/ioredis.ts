@@ -41,13 +41,13 @@ interface Single extends Connection {
     readonly keyPrefix?: string
     readonly connectTimeout?: number
   }
-  /** Once it has connected. */
+  /** The state of a client once it has connected. */
   readonly condition?: { readonly select?: number } | null
   duplicate(options: object): Single
   sendCommand(command: Command, stream?: unknown): unknown
 }
 
-/** What ioredis makes of a call. */
+/** A command as ioredis represents it. */
 interface Command {
   readonly name: string
   args: readonly unknown[]
@@ -64,29 +64,29 @@ interface Cluster extends Connection {
   nodes(role: 'master'): Connection[]
 }
 
-// These override the options of the caller's client. A request is then sent at most once, and fails when its connection
-// does. With the defaults it would be kept while the server is down, and resent after a reconnect.
+// These options override those of the caller's client. A request is then sent at most once, and fails when its connection
+// fails. With the defaults it would be kept while the server is down, and sent again after a reconnect.
 const SAFE = {
   lazyConnect: true,
   keyPrefix: '',
-  // Without reconnecting, nothing is sent again or subscribed again.
+  // Without reconnecting, no request or subscription is sent again.
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
   reconnectOnError: null,
   enableOfflineQueue: false,
   enableAutoPipelining: false,
-  // It asks INFO, which a user with the least permissions may not; our own first command serves as well.
+  // This check sends INFO, which a user with minimal permissions may not. Our own first command serves as well.
   enableReadyCheck: false,
   commandTimeout: undefined,
   socketTimeout: undefined,
   stringNumbers: false,
   readOnly: false,
   monitor: false,
-  // Through Sentinel: leases are written.
+  // Through Sentinel the store needs the master, because it writes.
   role: 'master',
 }
 
-/** ioredis and iovalkey, their `Cluster`, and Sentinel through them. */
+/** The driver for ioredis and iovalkey, also with their `Cluster` and with Sentinel. */
 export function ioredis(client: object): RedisDriver | undefined {
   if (!can(client, 'call') || !can(client, 'duplicate')) return undefined
   return (client as { isCluster?: boolean }).isCluster === true
@@ -99,7 +99,7 @@ function single(client: Single): RedisDriver {
   const { natMap } = client.options
   const turns = sentinels ? new Turns(sentinels) : undefined
   const place = placeOf(client.options, !sentinels)
-  // It has connected, so it has a database, perhaps another than that of its options.
+  // The client has connected, so it has selected a database, which may differ from that of its options.
   if (client.status === 'ready') readPrivate(client, 'condition', 'ioredis 5.11 and 6.0, iovalkey 0.4')
   const selected = (): number => client.condition?.select ?? client.options.db ?? 0
   const db = selected()
@@ -116,7 +116,7 @@ function single(client: Single): RedisDriver {
         forgetArguments(own)
         return open({ own, signal, ends: ['close'], masters: () => [own] })
       }
-      // Otherwise each attempt would ask them in the same order, and wait for the answer of the first.
+      // Each attempt asks one sentinel. Otherwise each would ask them in the same order, and wait for the first to answer.
       const askOne = async (sentinel: { host?: string }): Promise<Wire> => {
         await lookedUp(sentinel.host)
         return connect({
@@ -136,7 +136,7 @@ function single(client: Single): RedisDriver {
   }
 }
 
-/** ioredis connects to what this returns, so it uses our `lookup` for the master too. */
+/** ioredis connects to the address that this returns, so it uses our `lookup` for the master too. */
 function withLookup(natMap?: NatMap | null): (key: string) => object {
   return key => {
     const end = key.lastIndexOf(':')
@@ -145,7 +145,10 @@ function withLookup(natMap?: NatMap | null): (key: string) => object {
   }
 }
 
-/** Leases stay in their database: if they moved with the client, two could hold the same name. */
+/**
+ * Warns if the client has selected another database. Leases stay in their database: if they moved with the client, two
+ * claims could hold the same name.
+ */
 function warnOfDatabase(address: string, db: number, selected: number): void {
   warn(
     'HOLDFAST_DATABASE',
@@ -162,19 +165,19 @@ function cluster(client: Cluster): RedisDriver {
     keyPrefix: prefixOf(keyPrefix || redisOptions?.keyPrefix),
     canListen: true,
     open: async signal => {
-      // A node connects at its first request, which waits for that. Every request of ours has a deadline.
+      // A node connects at its first request, which waits for the connection. Every request of ours has a deadline.
       const node = { ...SAFE, enableOfflineQueue: true }
       const own = client.duplicate([], {
         ...node,
         clusterRetryStrategy: () => null,
-        // Otherwise an interrupted request is sent again.
+        // Without this, an interrupted request is sent again.
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
-        // Then we ask for one key at a time, which is served.
+        // After this error we ask for one key at a time, which succeeds.
         retryDelayOnTryAgain: 1,
         scaleReads: 'master',
         dnsLookup: dnsLookup === dns.lookup ? lookUpOne : dnsLookup,
-        // Version 5 and iovalkey replace the caller's by these: login and TLS would be lost.
+        // Version 5 and iovalkey replace the caller's options by these, and would lose the login and TLS.
         redisOptions: {
           Connector,
           ...redisOptions,
@@ -200,7 +203,7 @@ function cluster(client: Cluster): RedisDriver {
   }
 }
 
-/** Takes what ioredis passes to `dns.lookup`. */
+/** Looks up a host with the arguments that ioredis passes to `dns.lookup`. */
 function lookUpOne(host: string, callback: (error: Error | null, address: string) => void): void {
   lookup(host, {}, (error, address) => callback(error, typeof address === 'string' ? address : ''))
 }
@@ -208,7 +211,7 @@ function lookUpOne(host: string, callback: (error: Error | null, address: string
 interface Opening {
   readonly own: Connection
   readonly signal: AbortSignal
-  /** Events that mean that the client, or a part of it, has ended. */
+  /** The events that mean that the client, or a part of it, has ended. */
   readonly ends: readonly string[]
   masters(): Connection[]
 }
@@ -231,7 +234,7 @@ async function open({ own, signal, ends, masters }: Opening): Promise<Wire> {
       for (const event of ends) own.on(event, ended)
     },
     close() {
-      // A cluster of iovalkey fails if an event of its end closes it again.
+      // A cluster of iovalkey fails if it is closed again during an event of its end.
       if (!isClosed) {
         isClosed = true
         own.disconnect()
@@ -241,10 +244,10 @@ async function open({ own, signal, ends, masters }: Opening): Promise<Wire> {
 }
 
 /**
- * Drops the arguments of calls of the script once they are written: this connection never sends a command twice. ioredis
- * assigns a new function to a property of each command, and V8 creates such functions in the old generation. So commands
- * survive until a full collection, with their arguments, some KB for a batch. A minor collection then takes 2.2 ms in place
- * of 1, which is the 99th percentile of 64 tasks (4 ms in place of 2.3).
+ * Drops the arguments of calls of the script once they are written, because this connection never sends a command twice.
+ * ioredis assigns a new function to a property of each command, and V8 creates such functions in the old generation. So
+ * commands survive until a full collection together with their arguments, which take some KB for a batch. A minor
+ * collection then takes 2.2 ms instead of 1, which is the 99th percentile of 64 tasks (4 ms instead of 2.3).
  */
 function forgetArguments(own: Single): void {
   const { sendCommand } = own
@@ -255,7 +258,7 @@ function forgetArguments(own: Single): void {
   }
 }
 
-/** The core keeps the process alive while a request waits for its answer. An idle connection does not. */
+/** Lets an idle connection not keep the process alive. The core does that while a request waits for its answer. */
 function unrefWhenConnected(own: Connection): void {
   own.on('connect', () => own.stream?.unref?.())
 }

@@ -1,11 +1,14 @@
 import { invalid } from '../../contract/check.ts'
 
-// A constant first character inside the braces. Otherwise a name such as `}` would leave the hash tag empty, and Redis
+// A constant first character inside the braces. Without it, a name such as `}` would leave the hash tag empty, and Redis
 // Cluster would spread the keys of that name over its nodes.
 const OPEN = ':{:'
 const CLOSE = '}'
 
-/** The keys of one store. Those of a name begin with its `lease` key, share a hash tag, and collide with no other name's. */
+/**
+ * The keys of one store. The keys of a name begin with its `lease` key, share a hash tag, and differ from those of any
+ * other name.
+ */
 export class Keys {
   readonly prefix: string
 
@@ -15,24 +18,24 @@ export class Keys {
       throw invalid(`the prefix ${JSON.stringify(prefix)} has an empty pair of braces: remove it`)
   }
 
-  /** The key of the lease itself. The others append `:line`, `:lapse` and so on, which have no closing brace. */
+  /** The key of the lease itself. The other keys append `:line`, `:lapse` and so on, which contain no closing brace. */
   lease(name: string): string {
     return this.prefix + OPEN + name + CLOSE
   }
 
-  /** The key of the highest token that a server gave to any name. */
+  /** The key of the highest token that a server has given to any name. */
   get counter(): string {
     return `${this.prefix}:token`
   }
 
-  /** The name that a key belongs to, or `undefined` if it is not one of this store's. */
+  /** The name that a key belongs to. `undefined`: it is not a key of this store. */
   nameOf(key: string): string | undefined {
     const start = this.prefix.length + OPEN.length
     const end = key.lastIndexOf(CLOSE)
     return key.startsWith(this.prefix + OPEN) && end >= start ? key.slice(start, end) : undefined
   }
 
-  /** Matches, for SCAN, every key of the names that begin with `start`. */
+  /** The SCAN pattern that matches every key of the names that begin with `start`. */
   pattern(start: string): string {
     return `${(this.prefix + OPEN + start).replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}*`
   }
@@ -42,14 +45,14 @@ export class Keys {
   }
 }
 
-/** The hash tag of a key: the text between the first `{` and the first `}` after it. `undefined`: it has none. */
+/** The hash tag of a key: the text between the first `{` and the first `}` after it. `undefined`: the key has none. */
 export function hashTag(key: string): string | undefined {
   const start = key.indexOf('{')
   const end = key.indexOf('}', start + 1)
   return start >= 0 && end > start + 1 ? key.slice(start + 1, end) : undefined
 }
 
-/** The slot of a key in Redis Cluster: CRC16 (XMODEM) of its hash tag, modulo 16,384. */
+/** The hash slot of a key in Redis Cluster: CRC16 (XMODEM) of its hash tag, modulo 16,384. */
 export function slotOf(key: string): number {
   let crc = 0
   for (const byte of Buffer.from(hashTag(key) ?? key)) {

@@ -6,9 +6,9 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `
 
 /**
- * One acquire of a free name, by a claim of one unit. It answers nothing if it cannot decide, and has written nothing then:
- * the name has a value of any type, the claim has a tombstone, the counter is missing or used up, or the request is late.
- * `SET` is the first write, which is the one that a server refuses when it is out of memory.
+ * Acquires a free name for a claim of one unit. If it cannot decide, it answers nothing and has written nothing. That is so
+ * if the name has a value of any type, the claim has a tombstone, the counter is missing or used up, or the request is
+ * late. `SET` is the first write, because a server that is out of memory refuses the first write.
  */
 export const acquireAlone: Program = programOf(`${clock}local found = call('MGET', KEYS[1], KEYS[2], KEYS[3])
 local highest = tonumber(found[3] or '')
@@ -27,8 +27,8 @@ return now .. '\\n+' .. token .. answer
 `)
 
 /**
- * One release of a lease that its claim holds alone, without waiters. It answers nothing if it cannot decide, also if the
- * token is above the counter: then the name must be remembered.
+ * Releases a lease that its claim holds alone and that has no waiters. If it cannot decide, it answers nothing. That is
+ * also so if the token is above the counter, because then the name must be remembered.
  */
 export const releaseAlone: Program = programOf(`${clock}local found = call('MGET', KEYS[1], KEYS[2])
 local value, highest = found[1] or '', tonumber(found[2] or '')
@@ -40,16 +40,16 @@ call('PEXPIRE', KEYS[1], 0)
 return now .. '\\n1'
 `)
 
-/** Milliseconds for which a name counts as busy after it was. */
+/** Milliseconds for which a name that was busy still counts as busy. */
 const LATELY = 10_000
 
-/** The most names that are remembered as busy. */
+/** The largest number of names that are remembered as busy. */
 const MOST = 256
 
-/** Milliseconds. Over a longer round trip, to ask twice costs more than the small program saves. */
+/** Milliseconds. If the round trip is longer, asking twice costs more than the small program saves. */
 const LONGEST_TRIP = 2
 
-/** What it needs of a `Request`. */
+/** The part of a `Request` that the programs need. */
 interface LoneRequest {
   readonly verb: string
   readonly key: string
@@ -65,13 +65,13 @@ export interface Call {
 }
 
 /**
- * Requests that are alone in their round trip. They go through a small program with only the keys that they need. What it
- * cannot decide, the script of the store does, with the same deadline. The script is asked at once about a name that was
- * busy lately. That is only a hint: both decide alike.
+ * Requests that are alone in their round trip. A small program serves them with only the keys that they need. What it
+ * cannot decide is sent to the script of the store, with the same deadline. Requests for a name that was recently busy go
+ * to the script at once. That is only a hint: both make the same decisions.
  */
 export class LoneRequests {
   readonly #counter: string
-  /** By key: when it was busy. */
+  /** The times when names were busy, by key. */
   readonly #busy = new Map<string, number>()
 
   /** `counter`: the key of the highest token. */
@@ -79,7 +79,7 @@ export class LoneRequests {
     this.#counter = counter
   }
 
-  /** `undefined`: ask the script. */
+  /** The call for a request. `undefined`: use the script. */
   callOf(
     { verb, key, id, parameters }: LoneRequest,
     deadline: number,
@@ -94,7 +94,10 @@ export class LoneRequests {
     return { program: acquireAlone, keys: [key, key + GONE + id, this.#counter], args: [`${deadline}`, parameters, id] }
   }
 
-  /** The script answered what the program could not decide: the name is held (`-…`), or was released with waiters (`1`). */
+  /**
+   * Learns from an answer of the script. The program could not have decided it if the name is held (`-…`) or was released
+   * with waiters (`1`).
+   */
   learn(key: string, answer: unknown, sent: number): void {
     if (!/^[-1]/.test(String(answer))) return
     if (this.#busy.size >= MOST) this.#busy.clear()

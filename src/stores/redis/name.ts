@@ -4,7 +4,7 @@ import { positionLifetime } from '../rules/name.ts'
 const LONGEST_LIFETIME = positionLifetime(Number.POSITIVE_INFINITY)
 
 /**
- * Lua that knows who is next for a name: the rules of `Name` in `shared/rules/name.ts`. A waiter that was passed is only in
+ * Lua that decides who is next for a name, by the rules of `Name` in `rules/name.ts`. A waiter that was passed is only in
  * `:lapse` and `:claim`, until it asks again.
  */
 export const name: string = `

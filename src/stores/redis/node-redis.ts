@@ -15,7 +15,7 @@ interface Options {
     readonly connectTimeout?: number
   }
   readonly keyPrefix?: unknown
-  /** In a cluster: the options of each node. */
+  /** The options of each node of a cluster. */
   readonly defaults?: Options
 }
 
@@ -37,7 +37,7 @@ interface Client extends Connection {
   duplicate(options: object): Connection
 }
 
-/** node-redis from 4.7 on: its client, cluster, sentinel and pool. */
+/** The driver for node-redis from version 4.7 on: its client, cluster, sentinel and pool. */
 export function nodeRedis(client: object): RedisDriver | undefined {
   if (!can(client, 'sendCommand')) return undefined
   const known = client as unknown as Client
@@ -46,7 +46,7 @@ export function nodeRedis(client: object): RedisDriver | undefined {
   return can(client, 'nodeClient') ? cluster(known) : single(known)
 }
 
-/** The caller's options, with ours over them. `signal` ends the attempt to connect. */
+/** The caller's options, with ours in place of those that are unsafe. `signal` ends the attempt to connect. */
 function safe(options: Options = {}, signal: AbortSignal): object {
   const { connectTimeout = LONGEST_REQUEST } = options.socket ?? {}
   return {
@@ -65,16 +65,17 @@ function safe(options: Options = {}, signal: AbortSignal): object {
       ...options.socket,
       connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST),
       socketTimeout: undefined,
-      // Its requests then fail with it. The next request opens another connection.
+      // Without reconnecting, requests fail with their connection. The next request opens another connection.
       reconnectStrategy: false,
-      // Passed to net.connect(). The client's own close() misses a socket that is still connecting, and then uses it.
+      // This is passed to net.connect(). The client's own close() misses a socket that is still connecting, and the client
+      // then uses it.
       signal,
     },
   }
 }
 
 function single(client: Client): RedisDriver {
-  // There are none in version 4 if none were passed.
+  // In version 4 a client has no options if none were passed.
   const options = readPrivate(client, 'options', 'redis 4.7 to 6.3') as Options | undefined
   return {
     isCluster: false,
@@ -90,8 +91,8 @@ function single(client: Client): RedisDriver {
 }
 
 function cluster(client: Client): RedisDriver {
-  // Version 4 does not expose the options of a cluster, and has no key prefix. Its duplicate keeps the others. The defaults
-  // of its nodes are safe: every request has a deadline.
+  // Version 4 does not expose the options of a cluster, and has no key prefix. Its duplicate keeps the other options. The
+  // default options of its nodes are safe, because every request has a deadline.
   const options = can(client, 'withTypeMapping')
     ? (readPrivate(client, '_options', 'redis 5.0 to 6.3') as Options)
     : undefined
@@ -125,13 +126,13 @@ function sentinel(client: Client): RedisDriver {
     canListen: true,
     reconnects: true,
     open: signal =>
-      // Otherwise each attempt would ask them in the same order, and wait for the answer of the first.
+      // Each attempt asks one sentinel. Otherwise each would ask them in the same order, and wait for the first to answer.
       turns.take(async node => {
         const ended = new AbortController()
         const sockets = AbortSignal.any([signal, ended.signal])
         const own = client.duplicate({
           commandOptions: {},
-          // It would send a request again whose answer was lost with the connection.
+          // Otherwise the client would send a request again whose answer was lost with the connection.
           maxCommandRediscovers: 0,
           sentinelRootNodes: [node],
           nodeClientOptions: endedBy(sockets, nodeClientOptions),

@@ -3,7 +3,7 @@ import { Notifications } from '../wire/notifications.ts'
 import { openWire, type RedisDriver, type Wire } from './client.ts'
 import { failure } from './failure.ts'
 
-/** Receives the messages of a channel, over its own connection. */
+/** Receives the messages of a channel over its own connection. */
 export function notificationsOf(clock: Clock, driver: RedisDriver, channel: string): Notifications {
   return new Notifications(clock, {
     subscribe(notified, ended, closing) {

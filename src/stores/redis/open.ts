@@ -12,7 +12,7 @@ import { redis } from './index.ts'
 import { Keys } from './keys.ts'
 import { CLAIMS } from './rules.ts'
 
-/** The address of a server, and the login. */
+/** The address of a server and the login. */
 export interface Target {
   readonly host: string
   readonly port: number
@@ -25,7 +25,8 @@ export interface Target {
 type Module = Record<string, unknown>
 type Constructor = new (options: object) => RedisClient
 
-// In this order; only what makes an instance, for the store opens connections of its own from it.
+// The libraries in order of preference. Each entry only makes a client, because the store opens its own connections from
+// it.
 const drivers: Record<string, (module: Module, target: Target) => RedisClient> = {
   ioredis: fromConstructor,
   redis: fromFunction,
@@ -76,7 +77,7 @@ export async function forgetAt(target: Target, keys: Keys, names: readonly strin
   }
 }
 
-/** No message repeats the URL: it may contain a password. */
+/** Parses a URL. No message repeats the URL, because it may contain a password. */
 function parse(url: string): { target: Target; prefix: string | undefined } {
   const shape = 'write redis://[user:password@]host[:port][/database][?prefix=…&minTtl=…], or rediss:// for TLS'
   const parsed = URL.canParse(url) ? new URL(url) : undefined
@@ -84,7 +85,7 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
     throw invalid(`the URL of the Redis store is invalid: ${shape}; percent-encode special characters in a password`)
   if (!parsed.hostname) throw invalid(`the URL of the Redis store has no host: ${shape}`)
   if (parsed.hash) throw invalid('the URL of the Redis store has a #: write it as %23')
-  // Clients send no user name without a password.
+  // Clients do not send a user name without a password.
   if (parsed.username && !parsed.password)
     throw invalid(
       'the URL of the Redis store has a user name and no password: write a password without a user as redis://:PASSWORD@host',
@@ -112,7 +113,7 @@ export function decode(part: string): string | undefined {
 }
 
 /**
- * A client over ioredis, redis or iovalkey, whichever `load` finds first. `scheme` is for the message of `DRIVER_MISSING`.
+ * A client of ioredis, redis or iovalkey, whichever `load` finds first. `scheme` is for the message of `DRIVER_MISSING`.
  */
 export function clientOf(target: Target, scheme: string): RedisClient {
   if (target.password !== undefined && !target.tls) warnOfClearPassword('Redis', target.host)

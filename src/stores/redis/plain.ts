@@ -1,11 +1,14 @@
 import { type Endpoint, isPlain } from '../wire/plain.ts'
 
-/** Milliseconds after which a TLS connection counts as hanging. Shorter than the limit of a request with a ttl of 1 s. */
+/**
+ * Milliseconds after which a TLS connection counts as hanging. This is shorter than the limit of a request with a ttl of 1
+ * s.
+ */
 const PATIENCE = 250
 
 /**
- * Runs `open`. It hangs if the port does not speak TLS, because Redis reads the handshake as an incomplete command. After
- * 250 ms a plain PING on another connection detects this, and the call rejects.
+ * Runs `open`. That hangs if the port does not speak TLS, because Redis reads the handshake as an incomplete command. After
+ * 250 ms a PING without TLS on another connection detects this, and the call rejects.
  */
 export async function unlessPlain<Opened>(
   endpoint: Endpoint,

@@ -7,9 +7,9 @@ interface SentinelOptions {
 }
 
 /**
- * The value of a field that is not on the public surface of the caller's client, as read in `versions`. Throws
- * `INVALID_ARGUMENT` if the client does not have it: the option would be ignored, and processes with the same options would
- * not exclude each other. docs/reference/clients.md lists all such fields.
+ * Reads a field that the caller's client does not make public, as it is in `versions`. Throws `INVALID_ARGUMENT` if the
+ * client does not have it: without the option, processes with the same options would not exclude each other.
+ * docs/reference/clients.md lists all such fields.
  */
 export function readPrivate(client: object, field: string, versions: string): unknown {
   if (field in client) return (client as Record<string, unknown>)[field]
@@ -17,8 +17,8 @@ export function readPrivate(client: object, field: string, versions: string): un
 }
 
 /**
- * The options of a sentinel client of node-redis, which has them in a private field. Its `duplicate` passes them to the
- * constructor of its prototype. Throws `INVALID_ARGUMENT` for a version that does otherwise.
+ * The options of a sentinel client of node-redis, which are in a private field. Its `duplicate` passes them to the
+ * constructor of its prototype. Throws `INVALID_ARGUMENT` for a version that works differently.
  */
 export function sentinelOptionsOf(client: object): SentinelOptions {
   let options: Partial<SentinelOptions> | undefined

@@ -8,7 +8,7 @@ import { Failures, isReply } from './failure.ts'
 import { warnOfEviction } from './info.ts'
 import { slotOf } from './keys.ts'
 
-/** Reads what the server answered to one request, its time then, and the state of its `Reply`. */
+/** Reads the answer to one request. `now` is the server's time then, and `state` that of its `Reply`. */
 export type Read<Value> = (answer: unknown, now: number, state: string) => Value
 
 /** A request that waits for its answer. */
@@ -19,24 +19,24 @@ interface Pending extends Request {
   reject(reason: unknown): void
 }
 
-/** A request to the script. `limit`: milliseconds after which it is stale. @default never */
+/** A request for the script. `limit`: milliseconds after which it is stale. @default never */
 export type ScriptRequest = Omit<Request, 'until'> & { readonly limit?: number | undefined }
 
 export interface RequestsOptions extends ScriptSetup {
-  /** A message to a waiter of this process came with an answer. */
+  /** A message for a waiter of this process came with an answer. */
   notified(message: string): void
-  /** A call failed without an answer. Messages to waiters may be lost with it. */
+  /** A call got no answer. Messages to waiters may be lost with it. */
   missing?(requests: readonly Request[]): void
-  /** Requests go over another connection, because the one before was given up. */
+  /** Requests now use another connection, because the previous one was given up. */
   replaced(): void
 }
 
-/** Redis serves no other client for about 0.3 ms while it runs this many requests. */
+/** The largest number of requests in one call. Redis serves no other client for about 0.3 ms while it runs this many. */
 export const LARGEST = 64
 
 /**
- * Puts requests to the script of a Redis server, or of the nodes of a cluster. Those that arrive while others are in
- * flight share the next call of the script; in a cluster, those of the same slot.
+ * Sends requests to the script of a Redis server, or of the nodes of a cluster. Requests that arrive while others are in
+ * flight share the next call of the script. In a cluster only requests of the same hash slot share a call.
  */
 export class Requests {
   readonly isCluster: boolean
@@ -58,7 +58,7 @@ export class Requests {
     })
   }
 
-  /** Resolves to what `read` makes of the answer. Rejects with a `LeaseError`. */
+  /** Resolves to what `read` returns for the answer. Rejects with a `LeaseError`. */
   put<Value>(request: ScriptRequest, signal: AbortSignal, read: Read<Value>): Promise<Value> {
     const { verb, key, id, parameters, limit } = request
     return new Promise((resolve, reject) => {
@@ -79,12 +79,12 @@ export class Requests {
     })
   }
 
-  /** A connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */
+  /** Resolves to a connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */
   async wire(): Promise<Wire> {
     return (await this.#connections.current()).wire
   }
 
-  /** The error that a caller sees if a request for this key was answered so. */
+  /** The error for the caller of a request for this key that got this answer. */
   failure(error: unknown, key?: string): LeaseError {
     return this.#failures.answered(error, key)
   }
@@ -114,7 +114,7 @@ export class Requests {
   }
 
   #learn(connection: ScriptConnection, reply: Reply, requests: readonly Request[]): Reply {
-    // Callers of this answer run first. If one of them releases the name, the waiter asks in the same call.
+    // The callers of this answer run first. If one of them releases the name, the waiter asks in the same call.
     if (reply.woken)
       setImmediate(() => {
         for (const message of reply.woken.split(',')) this.#options.notified(message)
@@ -122,7 +122,7 @@ export class Requests {
     if (reply.refused !== undefined) warnOfNotifications(reply.refused)
     const refusal = reply.answers.find(isRefusal)
     if (refusal !== undefined) this.#connections.doubt(connection, refusal)
-    // A replica and a node of a cluster may answer a read.
+    // A replica or any node of a cluster may also answer a read.
     else if (!this.#failures.served && requests.some(({ verb }) => verb !== 'inspect')) {
       this.#failures.served = true
       void warnOfEviction(connection.wire)
@@ -146,7 +146,7 @@ export class Requests {
   }
 }
 
-/** Warns that waiters of other processes are not notified of releases. They ask again after up to a third of their ttl. */
+/** Warns that waiters of other processes are not notified of releases. They still ask again within a third of their ttl. */
 function warnOfNotifications(refused: string): void {
   warn(
     'HOLDFAST_WAKES',
@@ -155,7 +155,7 @@ function warnOfNotifications(refused: string): void {
   )
 }
 
-/** A request that failed alone. */
+/** Is it the error of a request that failed alone? */
 function isRefusal(answer: unknown): answer is string {
   return typeof answer === 'string' && answer.startsWith('!')
 }

@@ -2,10 +2,10 @@ import { group } from './group.ts'
 import { name } from './name.ts'
 import { waiting } from './waiting.ts'
 
-/** The suffixes of the keys of those who hold a name together, and of its queue. */
+/** The suffixes of the keys of claims that share a name, and of its queue. */
 export const CLAIMS: readonly string[] = [':line', ':lapse', ':claim']
 
-/** Lua of the requests about a name that several claims hold or wait for. It leaves the table `made`. */
+/** Lua for requests about a name that several claims hold or wait for. It leaves the table `made`. */
 export const rules: string = `${group}${name}
 -- Extends the lease of a member.
 local function prolongMember(key, name, id, ends, ttl, life, token, granted, limit, slots, details)

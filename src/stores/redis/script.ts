@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Wire } from './client.ts'
 
-/** Milliseconds for which an unused name keeps its last token where no counter of the server covers it. */
+/** Milliseconds for which an unused name keeps its last token if no counter of the server covers that token. */
 export const MEMORY = 86_400_000
 
-/** The parameters of a release: for how long an unknown claim is refused. */
+/** The parameters of a release. They say how long an unknown claim is refused. */
 export const FORGET: string = `${LONGEST_REQUEST} 0 0 `
 
-/** Lua that a server runs as one step. */
+/** Lua that a server runs as one atomic step. */
 export interface Program {
   readonly source: string
-  /** Names it once the server knows it. */
+  /** The hash that names the program once the server has loaded it. */
   readonly sha: string
 }
 
@@ -20,34 +20,34 @@ export interface Script extends Program {
   readonly touches: Touches
 }
 
-/** For each verb, the suffixes of the other keys that it touches. The claim's id follows `GONE`. */
+/** For each verb, the suffixes of the other keys that it touches. The id of the claim follows `GONE`. */
 type Touches = Readonly<Record<string, readonly string[]>>
 
-/** The suffix of a tombstone, before the claim's id. */
+/** The suffix of a tombstone's key. The id of the claim follows it. */
 export const GONE = ':gone:'
 
 export interface Parts {
   /** Lua that leaves a local table `verbs` of functions `(key, id, ttl, life, queues, rest)`. */
   readonly verbs: string
   readonly touches: Touches
-  /** Where the requests begin in `ARGV`: what comes before is the same for all. @default 3 */
+  /** The index in `ARGV` at which the requests begin. The arguments before it are the same for all. @default 3 */
   readonly first?: number
   /** Lua for the first answer, which begins with the time. @default 'now' */
   readonly head?: string
-  /** Lua that comes before the functions, and may return the answers. It has what `clock` below declares. */
+  /** Lua that runs before the functions, and may return the answers. It can use what `clock` below declares. */
   readonly fastPath?: string
-  /** Lua that comes after all requests. */
+  /** Lua that runs after all requests. */
   readonly last?: string
 }
 
 /**
- * The one script that a store calls: a list of requests in, the server's time and an answer to each out. A request that
- * fails fails alone. README.md describes the keys and the requests.
+ * The one script that a store calls. It takes a list of requests, and returns the server's time and an answer to each
+ * request. A request that fails does not fail the others. README.md describes the keys and the requests.
  *
- * What every acquire and release goes through is written for speed. In a batch each takes about 5 us, of which a command
- * takes 0.3 to 0.5, a number made into text 0.3, and matching `%S+` twice as long as `[^ ]+`. `SET` with `PX` takes longer
- * than `SET` and `PEXPIRE`, and `SETRANGE` less than either. Tokens are written with `%.0f`: Lua itself prints 1.7e15 as
- * `1.7e+15`.
+ * The code that every acquire and release runs is written for speed. In a batch each takes about 5 us. Of that a command
+ * takes 0.3 to 0.5, formatting a number 0.3, and matching `%S+` twice as long as `[^ ]+`. `SET` with `PX` takes longer than
+ * `SET` and `PEXPIRE`, and `SETRANGE` takes less than either. Tokens are written with `%.0f`, because Lua itself prints
+ * 1.7e15 as `1.7e+15`.
  */
 export function scriptOf({ verbs, touches, first = 3, head = 'now', fastPath = '', last = '' }: Parts): Script {
   const source = `${clock}${fastPath}${common}${verbs}${carryOut(first, head, last)}`
@@ -58,7 +58,10 @@ export function programOf(source: string): Program {
   return { source, sha: createHash('sha1').update(source).digest('hex') }
 }
 
-/** Calls a script, by its hash if it is in `loaded`. To a server without that script, the source is sent. */
+/**
+ * Calls a script by its hash if that is in `loaded`. Otherwise, and if the server does not have the script, sends the
+ * source.
+ */
 export function evaluate(
   wire: Wire,
   loaded: Set<string>,

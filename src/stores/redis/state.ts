@@ -1,4 +1,4 @@
-/** Lua that reads and writes the value of a name, in which a claim is that holds it alone. */
+/** Lua that reads and writes the value of a name. The value contains the claim that holds the name alone. */
 export const state: string = `
 -- Names of which slots were freed, or which have another first waiter; and those with another second one.
 local freed, seconds = {}, {}

@@ -30,25 +30,28 @@ import { FORGET, MEMORY } from './script.ts'
 import { script } from './verbs.ts'
 
 /**
- * Milliseconds for which a name that was not released keeps its value, where a counter of the server covers its token. Its
- * waiters need it for the order.
+ * Milliseconds for which a name that was not released keeps its value if a counter of the server covers its token. The
+ * waiters of the name need the value for their order.
  */
 const SHORT_MEMORY = 3_600_000
 
-/** The largest number of waiters that one request keeps: Lua passes less than 8,000 values to a command, two for each. */
+/**
+ * The largest number of waiters that one request keeps. Lua passes fewer than 8,000 values to a command, and each waiter
+ * needs two.
+ */
 const MOST_KEPT = 3_900
 
 export class RedisStore implements Store {
   readonly kind: string
   readonly guarantees: Guarantees
-  /** Only where a connection can subscribe. */
+  /** This exists only if a connection can subscribe. */
   readonly watch?: NonNullable<Store['watch']>
   readonly #clock = systemClock()
   readonly #keys: Keys
   readonly #memory: number
   readonly #requests: Requests
   readonly #notifications: Notifications
-  /** The holder in the last busy answer, and what it was made of. The waiters of one call share it. */
+  /** The holder in the last busy answer, and the text that it was parsed from. The waiters of one call share it. */
   #holder: LeaseRecord | undefined
   #seen = ''
   readonly #places = new KeptPositions(this.#clock, {
@@ -97,7 +100,7 @@ export class RedisStore implements Store {
       const answer = String(value)
       if (answer === 'x') return { held: false, ...withdrawn() }
       const [grant, next] = grantOf(answer, ttl)
-      // Nobody waits for this answer, and a later request may have been answered already.
+      // Nobody waits for this answer, and a later request may already have been answered.
       if (!grant && signal.aborted) return { held: false, retryAfter: LONGEST_REQUEST }
       if (!grant) return this.#busy(claim, now, answer, this.#notifications.covers(subscription))
       this.#places.granted(claim, next && next - now)
@@ -131,7 +134,7 @@ export class RedisStore implements Store {
   }
 
   break(name: string, { token, slot }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
-    const claim = { name, id: '-', ttl: MEMORY } // so the request has the longest limit
+    const claim = { name, id: '-', ttl: MEMORY } // with this ttl the request has the longest limit
     const parameters = `0 ${this.#memory} 0 ${token ?? '-'} ${slot ?? '-'}`
     return this.#ask('break', claim, parameters, signal, answer => tokenOf(String(answer)))
   }
@@ -153,10 +156,10 @@ export class RedisStore implements Store {
     return this.#requests.put(request, signal, read)
   }
 
-  /** Keeps waiters of this process, which are in the order of their positions. */
+  /** Keeps the positions of waiters of this process. `ids` are in the order of the positions. */
   #keep(name: string, lifetime: number, ids: readonly string[]): Promise<Kept> {
     const parameters = `${lifetime} 0 0 ${ids.join(' ')}`
-    // Not cancelled: a position is kept for waiters that come and go.
+    // This is not cancelled: a position is kept for waiters that come and go.
     return this.#ask('keep', { name, id: '-', ttl: lifetime }, parameters, NEVER, (answer, now) => {
       const [at, rank, first, ...lost] = String(answer).split(' ')
       return { grantAt: this.#clock.now() + Number(at) - now, rank: Number(rank), first, lost }
@@ -184,13 +187,13 @@ export class RedisStore implements Store {
   }
 }
 
-/** A request of a withdrawn claim came late: nobody waits for its answer. */
+/** The answer to a request of a withdrawn claim that arrived late. Nobody waits for it. */
 function withdrawn(): { readonly retryAfter: number } {
   reportStale('redis', 'withdrawn')
   return { retryAfter: LONGEST_REQUEST }
 }
 
-/** Reads `+token`, or `+token slots next`: when the next lease of the name ends. */
+/** Parses `+token` or `+token slots next`. `next` is the time when the next lease of the name ends. */
 function grantOf(answer: string, ttl: number): [grant?: Grant, next?: number] {
   if (!answer.startsWith('+')) return []
   const [token = '', slots, next] = answer.slice(1).split(' ')

@@ -1,6 +1,6 @@
 /**
- * Addresses of servers that all give the same answer, such as sentinels. Each attempt begins with the next one, because an
- * earlier attempt may hang at the one before. After a success the next attempt begins with the same.
+ * The addresses of servers that all give the same answer, such as sentinels. Each attempt begins with the next address,
+ * because an earlier attempt may hang at the previous one. After a success the next attempt begins with the same address.
  */
 export class Turns<Address> {
   readonly #addresses: readonly Address[]
@@ -10,7 +10,7 @@ export class Turns<Address> {
     this.#addresses = addresses
   }
 
-  /** Resolves as `attempt` does for the first address for which it succeeds. Rejects with the last failure. */
+  /** Resolves like `attempt` for the first address for which it succeeds. Rejects with the last failure. */
   async take<Result>(attempt: (address: Address) => Promise<Result>, signal: AbortSignal): Promise<Result> {
     const first = this.#first++
     let failure: unknown

@@ -2,7 +2,7 @@ import { CLAIMS, rules } from './rules.ts'
 import { GONE, type Script, scriptOf } from './script.ts'
 import { state } from './state.ts'
 
-/** What one server, or one node of a cluster, does for this store. */
+/** The script that one server, or one node of a cluster, runs for this store. */
 export const script: Script = scriptOf({
   touches: {
     acquire: [...CLAIMS, GONE],
@@ -14,7 +14,7 @@ export const script: Script = scriptOf({
     keep: CLAIMS,
   },
   first: 4,
-  // It comes after the grants. As the first write of a call, a server that is out of memory would refuse it.
+  // This comes after the grants: a server that is out of memory would refuse it as the first write of a call.
   last: `if isHigher then redis.pcall('SET', KEYS[#KEYS], format('%.0f', highest)) end
 for key in pairs(freed) do seconds[key] = true end
 for key in pairs(seconds) do pcall(rules().wake, key) end

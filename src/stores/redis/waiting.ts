@@ -1,4 +1,4 @@
-/** Lua of the requests about all claims of a name: to show them, and to keep the positions of those that wait. */
+/** Lua for requests about all claims of a name: to inspect them, and to keep the positions of those that wait. */
 export const waiting: string = `
 -- Claims that all requests of one call may read: a long queue must not block the server.
 local room = 1000

@@ -3,17 +3,17 @@ import { fields } from '../redis/info.ts'
 
 /** The identity of a server, from its `INFO`. */
 export interface Identity {
-  /** New at each start. */
+  /** The id of this run of the server, which is new at each start. */
   readonly runId: string
-  /** Seconds since its start. */
+  /** The seconds since its start. */
   readonly uptime: number
-  /** The replication ids of its current data, and of the data it had as a replica. */
+  /** The replication ids of its current data, and of the data that it had as a replica. */
   readonly histories: readonly string[]
 }
 
 const NONE = /^0*$/
 
-/** Throws `INVALID_ARGUMENT` for a server that is not an independent master. */
+/** Parses `INFO`. Throws `INVALID_ARGUMENT` for a server that is not an independent master. */
 export function identityOf(info: string): Identity {
   const { run_id, uptime_in_seconds, role, redis_mode, server_mode, master_host, master_port, ...rest } = fields(info)
   if (role !== 'master')
@@ -31,7 +31,7 @@ export function identityOf(info: string): Identity {
 export class Identities {
   readonly #known = new Map<{ readonly name: string }, Identity>()
 
-  /** Throws `INVALID_ARGUMENT` if the server of `member` is that of another, or has copied its data. */
+  /** Throws `INVALID_ARGUMENT` if the server of `member` is also that of another member, or has copied its data. */
   admit(member: { readonly name: string }, identity: Identity): void {
     for (const [other, { runId, histories }] of this.#known) {
       if (other === member) continue

@@ -27,13 +27,16 @@ export interface RedlockOptions extends MinTtl {
    */
   readonly maxTtl?: number | undefined
   /**
-   * Trust nodes right after their start. Only if they never lose what they acknowledged (`appendfsync always`), or for
-   * throw-away tests. The ttl is then not limited. @default false
+   * Trust nodes right after their start. Use it only if they never lose what they acknowledged (`appendfsync always`), or
+   * for throw-away tests. The ttl is then not limited. @default false
    */
   readonly trustRestarted?: boolean | undefined
-  /** Share of the ttl that an acquire may take, up to 1. The lease is shorter by the time it took. @default 1/3 */
+  /**
+   * The share of the ttl that an acquire may take, up to 1. The lease is shorter by the time that the acquire took.
+   * @default 1/3
+   */
   readonly acquireShare?: number | undefined
-  /** Share of the ttl that is subtracted for clock drift, in addition to 2 ms: 0.01 to 0.5. @default 0.01 */
+  /** The share of the ttl that is subtracted for clock drift, in addition to 2 ms: 0.01 to 0.5. @default 0.01 */
   readonly drift?: number | undefined
 }
 

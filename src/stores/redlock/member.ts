@@ -17,15 +17,15 @@ import { NEVER } from '../wire/timeouts.ts'
 import { type Identities, identityOf } from './identity.ts'
 import { PAGE, script } from './script.ts'
 
-/** The revision of a restored note: above that of the vote, below those of later changes. */
+/** The revision of a restored note: above that of the vote, and below those of later changes. */
 const RESTORED = 1
 
 export interface RedisMemberOptions {
   readonly name: string
   readonly prefix: string
-  /** Milliseconds for which a server that may have lost leases gives none. 0: it is trusted. */
+  /** Milliseconds for which a server that may have lost leases grants none. 0: it is trusted. */
   readonly maxTtl: number
-  /** Share of the ttl that an acquire may take. */
+  /** The share of the ttl that an acquire may take. */
   readonly acquireShare: number
   readonly identities: Identities
 }
@@ -108,7 +108,8 @@ export class RedisMember implements Member {
   }
 
   isAnswer(failure: LeaseError): boolean {
-    // An error of one name (its format, its tokens) does not concern other names. One of the server has its text as a cause.
+    // An error of one name, such as one in its format or its tokens, does not concern other names. An error of the server
+    // has its text as a cause.
     const { code, retryable, cause } = failure
     return (
       failure instanceof StaleRequest ||
@@ -122,28 +123,31 @@ export class RedisMember implements Member {
     this.#notifications.close()
   }
 
-  /** `limit`: milliseconds after which the server refuses the request. @default never */
+  /** Sends a request. `limit`: milliseconds after which the server refuses it. @default never */
   #ask<Value>(
     { name, id, verb, parameters }: Omit<ScriptRequest, 'key' | 'limit'> & { readonly name: string },
     read: (answer: string, parts: readonly unknown[]) => Value,
     limit?: number,
   ): Promise<Answer<Value>> {
     const request = { verb, key: this.#keys.lease(name), id, parameters, limit }
-    // Not cancelled: the majority decides.
+    // This is not cancelled, because the majority decides.
     return this.#requests.put(request, NEVER, (answer, _, state) => {
       const parts = Array.isArray(answer) ? answer : []
       return { value: read(String(answer), parts), votesIn: Number(state) }
     })
   }
 
-  /** The connection never reconnects, and a server cannot restart under it. So this holds as long as the connection. */
+  /**
+   * Prepares a connection. It never reconnects, and a server cannot restart under it. So the result is valid as long as the
+   * connection.
+   */
   async #prepare(wire: Wire, now: number): Promise<Preamble> {
     const { maxTtl, identities } = this.#options
     const asked = performance.now()
     const [server, replication] = await Promise.all([wire.call(['INFO', 'server']), wire.call(['INFO', 'replication'])])
     const identity = identityOf(`${server}\n${replication}`)
     identities.admit(this, identity)
-    // The uptime was read later than `now`.
+    // The uptime was read after `now`.
     const startedAt = Math.ceil(now + performance.now() - asked) - identity.uptime * 1_000
     return {
       keys: [`${this.#keys.prefix}:since`],
@@ -152,7 +156,7 @@ export class RedisMember implements Member {
   }
 }
 
-/** The id, and the token that the claim was granted. */
+/** The id of the claim, and the token that it was granted. */
 function withToken({ id, token = 0n }: ClaimKey): string {
   return id + token.toString().padStart(16, '0')
 }
@@ -179,7 +183,7 @@ function brokenOf(text: string): Broken {
   return { wasHeld: text.startsWith('+'), token: Number(text.slice(1)) }
 }
 
-/** `remaining id token details`, then of each waiter `remaining id` and `channel asked details`. */
+/** Parses `remaining id token details`, and then for each waiter `remaining id` and `channel asked details`. */
 function sightOf(_: string, parts: readonly unknown[]): Sight {
   const [lease = '', ...queue] = parts.map(String)
   const [remaining = '', id = '', token = ''] = lease.split(' ', 3)

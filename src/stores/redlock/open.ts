@@ -39,7 +39,7 @@ export async function openRedlock(url: string): Promise<Store> {
   return redlock(clients, chosen)
 }
 
-/** The servers of a URL, each with a client that does not connect yet, and the prefix of their keys and channels. */
+/** The servers of a URL, each with a client that does not connect yet, and the prefix of the keys and channels. */
 export function serversOf(url: string): { target: Target; client: RedisClient; prefix: string }[] {
   const { scheme, targets, query } = parse(url)
   return targets.map(target => ({ target, client: clientOf(target, `${scheme}:`), prefix: prefixOf(query) }))

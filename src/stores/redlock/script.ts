@@ -2,14 +2,14 @@ import { GONE, MEMORY, type Script, scriptOf } from '../redis/script.ts'
 import { fastPath } from './fast-path.ts'
 import { LINE, vote } from './vote.ts'
 
-/** Waiters that one request reads. */
+/** The number of waiters that one request reads. */
 export const PAGE = 1_000
 
 /**
  * The script of one node. `ARGV` begins with the channel, '0', the `run_id` of the server, the time when it started, and
- * `maxTtl`. The last key is the note of the node: since when it remembers.
+ * `maxTtl`. The last key is the note of the node, which says since when the node remembers.
  *
- * In renew, annotate and release, 16 digits of the token follow the id, or zeros.
+ * In renew, annotate and release, 16 digits of the token, or zeros, follow the id.
  */
 export const script: Script = scriptOf({
   touches: { vote: [...LINE, GONE], release: [...LINE, GONE], concede: [GONE], break: LINE, look: LINE },

@@ -1,13 +1,13 @@
 import { TURN } from '../../contract/time.ts'
 import { FIRST_TURNS, SHORT_TURN } from '../quorum/queue.ts'
 
-/** Milliseconds for which a waiter that stops asking keeps its position, at least. */
+/** The shortest time in milliseconds for which a waiter that stops asking keeps its position. */
 const SHORTEST_POSITION = 1_000
 
 /** The suffixes of the keys of a queue. */
 export const LINE: readonly string[] = [':line', ':lapse', ':waiter']
 
-/** Lua that reads and writes the vote of a node for a name, and the queue of those that it notifies. */
+/** Lua that reads and writes the vote of a node for a name, and the queue of the waiters that it notifies. */
 export const vote: string = `
 -- Milliseconds after which a waiter asks for a free name, by the number of waiters ahead.
 local function turnAfter(ahead) return math.min(ahead * ${TURN}, ${FIRST_TURNS} + ahead * ${SHORT_TURN}) end

@@ -8,7 +8,9 @@ export interface MemoryOptions extends MinTtl {
   readonly clock?: Clock
 }
 
-/** A store inside this process, for everything that uses the same object. It is also the reference for other stores. */
+/**
+ * A store inside this process, shared by all code that uses the same object. It is also the reference for the other stores.
+ */
 export function memory(options: MemoryOptions = {}): Store {
   return withMinTtl(new MemoryStore(options.clock ?? systemClock()), options.minTtl)
 }

@@ -4,7 +4,9 @@ import { memory } from './index.ts'
 
 const spaces = new Map<string, Store>()
 
-/** All callers that open `memory:` in this process share one store; `memory:other` is another. */
+/**
+ * Opens the store of a URL. All callers that open `memory:` in this process share one store; `memory:other` is another one.
+ */
 export function openMemory(url: string): Store {
   if (process.env.NODE_ENV === 'production')
     warn(

@@ -22,7 +22,7 @@ export class MemoryStore implements Store {
   readonly #clock: Clock
   readonly #states = new Map<string, NameState>()
   readonly #wakes = new Map<string, Wake>()
-  /** The last token of any name: a name that is not used is forgotten. */
+  /** The last token of any name. It is kept here because unused names are forgotten. */
   #token = 0
   #sweepAbove = 1_000
 
@@ -93,7 +93,7 @@ export class MemoryStore implements Store {
     // Nothing is open, and other locks of this process may share the store.
   }
 
-  /** `asking`: the claim that gets the answer. It need not be woken. */
+  /** Makes a decision and wakes waiters. `asking`: the claim that gets the answer, and need not be woken. */
   #decide<Answer>(name: string, decision: (rules: Name) => Answer, asking?: string): Answer {
     this.#sweep()
     const floor = Math.max(this.#token + 1, Math.floor(this.#clock.wall() * 1_000))

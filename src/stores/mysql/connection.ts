@@ -3,17 +3,17 @@ import { invalid } from '../../contract/check.ts'
 import type { Connection, Driver } from '../wire/connection.ts'
 import { lookup } from '../wire/lookup.ts'
 
-/** What this store needs of a pool or a connection of mysql2 >= 3, or of mysql2/promise. */
+/** The part of mysql2 >= 3 or mysql2/promise that this store uses: a pool or a connection. */
 export interface MysqlClient {
   query(...args: never[]): unknown
   escape(value: never): string
 }
 
-/** One connection. Every value is in the text of a statement, so that nothing is prepared at the server. */
+/** One connection. The text of a statement contains all its values, so nothing is prepared at the server. */
 export interface MysqlConnection extends Connection {
-  /** The rows, each as a list of values. */
+  /** Resolves to the rows, each as a list of values. */
   rows(sql: string): Promise<unknown[][]>
-  /** The number of rows that a statement changed. */
+  /** Resolves to the number of rows that a statement changed. */
   change(sql: string): Promise<number>
 }
 
@@ -30,11 +30,11 @@ interface Config {
   readonly port?: number
   readonly socketPath?: string
   readonly stream?: unknown
-  /** Of a connection that belongs to a pool. */
+  /** The pool that a connection belongs to. */
   readonly pool?: { readonly constructor: unknown; readonly config: object }
 }
 
-/** Set over whatever the caller has. The store has time limits of its own. */
+/** These override the caller's options. The store has its own time limits. */
 const OWN = {
   connectTimeout: 0,
   rowsAsArray: true,
@@ -44,24 +44,25 @@ const OWN = {
   queryFormat: undefined,
 }
 
-/** Opens connections like those of the client. Throws `INVALID_ARGUMENT` for what is no client of mysql2. */
+/** Opens connections like those of the client. Throws `INVALID_ARGUMENT` if it is not a client of mysql2. */
 export function driverOf(client: unknown, what: string): Driver<MysqlConnection> {
-  // Those of mysql2/promise wrap the others.
+  // The clients of mysql2/promise wrap those of mysql2.
   const { pool, connection } = Object(client) as { pool?: unknown; connection?: unknown }
   const core = Object(pool ?? connection ?? client) as {
     config?: Config & { connectionConfig?: Config }
     execute?: unknown
   }
   const config = core.config?.connectionConfig ?? core.config
-  // The package mysql has no execute, and ignores `stream`.
+  // The package mysql has no `execute`, and ignores `stream`.
   if (!config || !('charsetNumber' in config) || typeof core.execute !== 'function')
     throw invalid(`${what} needs a pool or a connection of mysql2`)
   return { open: signal => open(core, config, signal) }
 }
 
 /**
- * A socket whose TLS compares the certificate with the host that it connects to. mysql2 passes no name to TLS for an address,
- * and Node then takes this property of the socket, or else "localhost": any certificate for localhost could stand in.
+ * A socket whose TLS compares the certificate with the host that it connects to. For an IP address mysql2 passes no name to
+ * TLS. Node then uses this property of the socket, or otherwise "localhost": any certificate for localhost would be
+ * accepted.
  */
 export function socketTo(to: NetConnectOpts): Socket {
   const socket = connect({ lookup, ...to, noDelay: true, keepAlive: true, keepAliveInitialDelay: 1_000 })
@@ -86,7 +87,7 @@ function open(core: object, config: Config, signal: AbortSignal): Promise<MysqlC
       signal.removeEventListener('abort', giveUp)
       if (error) reject(error)
       if (error || !socket) return giveUp()
-      socket.unref() // the core holds the process while somebody waits for an answer
+      socket.unref() // the core keeps the process alive while a request waits
       resolve(wire(connection, socket))
     }
     signal.addEventListener('abort', giveUp)
@@ -103,8 +104,8 @@ function open(core: object, config: Config, signal: AbortSignal): Promise<MysqlC
 }
 
 function wire(core: Core, socket: Socket): MysqlConnection {
-  core.on('error', () => {}) // else whoever kills the connection kills the process
-  // Statements in flight: mysql2 forgets them when it closes a connection itself.
+  core.on('error', () => {}) // otherwise killing the connection at the server would end the process
+  // The statements in flight. mysql2 forgets them when it closes a connection itself.
   const rejects = new Set<(error: Error) => void>()
   const end = (): void => {
     for (const reject of rejects) reject(new Error('the connection was closed'))

@@ -6,16 +6,18 @@ const [LOCKED, READ_ONLY] = [
   [1290, 1792, 1836],
 ]
 
-/** A node of Galera that is not, or no longer, part of the cluster. */
+/** A node of Galera is not, or no longer, part of the cluster. */
 const NOT_READY = 1047
 
-/** The format of the binary log does not suit. */
+/** The format of the binary log does not fit. */
 const BINLOG = 1665
 
-/** Nobody knows what was done: a commit that failed, a server that shut down, a session that was killed. */
+/** The outcome is unknown: a commit failed, a server shut down, or a session was killed. */
 const UNKNOWN = [1030, 1053, 1180, 1317, 1927]
 
-/** Errors by number. After each of these the statement did nothing. https://mariadb.com/kb/en/mariadb-error-code-reference/ */
+/**
+ * Errors by number. After each of them the statement did nothing. https://mariadb.com/kb/en/mariadb-error-code-reference/
+ */
 const REFUSALS: readonly (readonly [numbers: readonly number[], code: LeaseErrorCode, says: string])[] = [
   [[1045, 1698, 1251, 1275], 'ACCESS_DENIED', 'the server refused the user name or password: correct them'],
   [
@@ -35,28 +37,28 @@ const REFUSALS: readonly (readonly [numbers: readonly number[], code: LeaseError
   [[1040, 1203, 1226], 'STORE_UNAVAILABLE', 'the server has no connection left: raise max_connections'],
 ]
 
-/** The number of an error of the server; 0 for any other. */
+/** The number of an error of the server. 0: any other error. */
 export function numberOf(error: unknown): number {
   const { errno, sqlState } = Object(error) as { errno?: unknown; sqlState?: unknown }
   return typeof errno === 'number' && sqlState !== undefined ? errno : 0
 }
 
-/** Did the server refuse a statement because of the lock of another? */
+/** Did the server refuse a statement because of another transaction's lock? */
 export const isLocked = (error: unknown): boolean => LOCKED.includes(numberOf(error))
 
-/** What a replica reports. */
+/** The error that a replica reports. */
 export const readOnly = (): Error => Object.assign(new Error('read_only is set'), { errno: 1290, sqlState: 'HY000' })
 
-/** A table that the server could not open, and why. */
+/** The error for a table that the server could not open. `why` is the reason. */
 export const lockedBy = (why: string): Error => Object.assign(new Error(why), { errno: 1205, sqlState: 'HY000' })
 
-/** Did the server answer, only not as hoped, and would do so on another connection? */
+/** Is it an error response that the server would also send on another connection? */
 export function isReply(error: unknown): boolean {
   const number = numberOf(error)
   return LeaseError.is(error) || (number >= 1_000 && ![...READ_ONLY, ...UNKNOWN, NOT_READY].includes(number))
 }
 
-/** The error that a caller sees. */
+/** The error for the caller. */
 export function failure(error: unknown, sent: boolean): LeaseError {
   if (LeaseError.is(error)) return error
   const number = numberOf(error)

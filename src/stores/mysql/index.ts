@@ -9,16 +9,16 @@ export type { MysqlClient } from './connection.ts'
 export { migrate, migration, type Tables } from './schema.ts'
 
 export interface MysqlOptions extends Tables, MinTtl {
-  /** May the store create its tables, if they are missing when it is first used? @default false */
+  /** Create the tables at the first use if they are missing? @default false */
   readonly create?: boolean | undefined
 }
 
 const optionKeys: ReadonlySet<string> = new Set(['table', 'create', 'minTtl'])
 
 /**
- * Leases as rows of MariaDB 10.6 or MySQL 8.0, or later, over a client that you have: a pool or a connection of mysql2, or
- * of mysql2/promise. The client is neither configured nor closed: the store opens a connection of its own like it with the
- * first request, and closes that. Throws `INVALID_ARGUMENT` for what is no such client.
+ * Leases as rows of MariaDB 10.6 or MySQL 8.0, or later. `client` is one of yours: a pool or a connection of mysql2, or of
+ * mysql2/promise. It is neither configured nor closed. With the first request the store opens its own connection with the
+ * same settings, and `close()` closes that. Throws `INVALID_ARGUMENT` for any other client.
  */
 export function mysql(client: MysqlClient, options: MysqlOptions = {}): Store {
   checkKeys(options, optionKeys, 'mysql')

@@ -6,16 +6,16 @@ import { type Held, Name } from '../rules/name.ts'
 import { holderOf, recordsOf } from '../rules/records.ts'
 import type { Holder, NameState, Waiter } from '../rules/state.ts'
 
-/** The row of a name. Times are by the server's clock, in ms. */
+/** The row of a name. Times are in ms, by the server's clock. */
 export interface Lease {
   readonly holders: readonly Holder[]
   readonly token: number
   readonly changed: number
-  /** Replaced by each write. 0: there is no row yet. */
+  /** A number that each write replaces. 0: there is no row yet. */
   readonly stamp: number
 }
 
-/** A waiter until `lapses`; or a claim that was withdrawn (`gone`) and is refused until then. */
+/** A waiter, which keeps its position until `lapses`. With `gone` it is a withdrawn claim, which is refused until then. */
 export interface Place extends Waiter {
   readonly seq: number
   readonly gone: boolean
@@ -26,40 +26,44 @@ export const REFUSED: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 const LAST_TOKEN = Number.MAX_SAFE_INTEGER
 
-/** A name as it was read at `now`, and what is to be written after what the rules decided. Nothing here asks the server. */
+/**
+ * A name as it was read at `now`, and what must be written after the decisions by the rules. It sends nothing to the
+ * server.
+ */
 export class Entry {
   readonly name: string
   readonly now: number
-  /** As it was read. */
+  /** The row as it was read. */
   readonly lease: Lease
   /** Is it unknown whether the lease was written? */
   isUnclear: boolean = false
-  /** After this moment the lease must not be written. */
+  /** The time after which the lease must not be written. */
   until: number = Number.POSITIVE_INFINITY
-  /** After this moment what the next decision writes must not be written. */
+  /** The time after which the changes of the next decision must not be written. */
   limit: number = Number.POSITIVE_INFINITY
   /** Milliseconds that a grant takes: the claim reads the name and then writes it. */
   roundTrip: number = 0
-  /** KeptPositions to write before the lease, by id, each until a moment. */
+  /** The positions to write before the lease, by id. Each must be written by a given time. */
   readonly joins: Map<string, Place & { readonly until: number }> = new Map()
-  /** When these were written at the latest, by `performance.now()`. */
+  /** The time by which they were written, by `performance.now()`. */
   joinedAt: number = 0
-  /** Waiters that were passed. To be marked once the lease is written. */
+  /** Waiters that were passed, to be marked once the lease is written. */
   readonly passed: Place[] = []
   readonly #places: Map<string, Place>
   #state: NameState
-  /** Tombstones of claims that were granted before it was their turn to count. */
+  /** Tombstones of claims that were granted all the same, and are released now. */
   readonly #unburied: Place[] = []
-  /** Must the lease be written although it is the same? */
+  /** Must the lease be written although it has not changed? */
   #isTouched = false
 
-  /** `places` are in order. */
+  /** `places` are in the order of the queue. */
   constructor(name: string, now: number, lease: Lease, places: readonly Place[]) {
     this.name = name
     this.now = now
     this.lease = lease
     this.#places = new Map(places.map(place => [place.id, place]))
-    // That of a holder stays if it was locked when the holder was served. What had lapsed at the last change is no news.
+    // The position of a holder remains if it was locked when the holder was served. A position that had lapsed at the last
+    // change is no new change.
     const seen = Math.min(lease.changed, now)
     const held = new Set(lease.holders.filter(({ expires }) => expires > now).map(({ id }) => id))
     const waiters = places.filter(({ id, gone, lapses }) => !gone && !held.has(id) && lapses > seen)
@@ -67,7 +71,7 @@ export class Entry {
     this.#state = { ...lease, waiters, gone }
   }
 
-  /** The lease to write. */
+  /** The state to write. */
   get next(): NameState {
     return this.#state
   }
@@ -116,7 +120,9 @@ export class Entry {
     return this.#state.waiters.some(waiter => waiter.id === id && waiter.lapses > this.now)
   }
 
-  /** `hasLeft`: an earlier decision has taken it from the queue, and what follows from that is not written yet. */
+  /**
+   * Withdraws a claim. `hasLeft`: an earlier decision removed it from the queue, and the consequences are not written yet.
+   */
   release(key: ClaimKey, hasLeft: boolean): 'released' | 'gone' {
     const { id } = key
     const isKnown = this.isWaiting(key) || this.#endOf(id) > this.now
@@ -131,7 +137,7 @@ export class Entry {
     return answer
   }
 
-  /** `tokens`: only of the leases with these, which an earlier decision has ended. */
+  /** Ends leases. `tokens`: only leases with these tokens, which an earlier decision has ended. */
   break({ token, slot }: Omit<BreakParameters, 'by'>, tokens?: readonly number[]): Broken | undefined {
     const { holders } = this.#state
     const only = tokens?.map(each => ({ token: each })) ?? [
@@ -148,11 +154,11 @@ export class Entry {
     return recordsOf(this.name, new Name(this.now, this.#state).state, this.now)
   }
 
-  /** KeptPositions to delete once the lease is written: those of holders, and those that have lapsed. */
+  /** The positions to delete once the lease is written: those of holders, and those that have lapsed. */
   get ended(): Place[] {
     const held = new Set(this.#state.holders.map(({ id }) => id))
     if (held.size === 0) return this.#unburied
-    // The tombstone of a holder stays.
+    // The tombstone of a holder remains.
     const isOver = ({ id, gone, lapses }: Place): boolean => lapses <= this.now || (held.has(id) && !gone)
     return [...this.#unburied, ...[...this.#places.values()].filter(isOver)]
   }
@@ -176,7 +182,7 @@ export class Entry {
     return answer
   }
 
-  /** When its lease ends. */
+  /** The time when the claim's lease ends. */
   #endOf(id: string): number {
     return this.#state.holders.find(holder => holder.id === id)?.expires ?? 0
   }
@@ -193,26 +199,26 @@ export class Entry {
   }
 }
 
-/** Leases that were ended. */
+/** The leases that a break ended. */
 interface Broken {
-  /** Their tokens. */
+  /** The tokens of these leases. */
   readonly of: readonly number[]
-  /** Outranks theirs. */
+  /** A token that is higher than those. */
   readonly token: bigint
 }
 
 const NOBODY = { owner: '', note: '', ttl: 0, limit: 1, units: 1, grace: 0, isPassed: false }
 
 /**
- * Milliseconds between two polls times the position, at random between the first two, and at most the third. The first
- * two waiters then ask at least once in every grace period, which keeps the order. The others ask rarely.
+ * The time between two polls in milliseconds, times the position: at random between the first two, and at most the third.
+ * So the first two waiters ask at least once in every grace period, which keeps the order. The others ask rarely.
  */
 const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
 
-/** Milliseconds in which a crowd that follows, such as readers after a writer, moves by one position. */
+/** Milliseconds in which a crowd moves by one position if its claims fit together, such as readers after a writer. */
 const STEP = 6
 
-/** `isMoving`: the first waiter fits, so the others follow soon. */
+/** The time until a waiter polls. `isMoving`: the first waiter fits, so the others follow soon. */
 function pollAfter(ahead: number, isMoving: boolean): number {
   const position = ahead + 1
   const pause = SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()

@@ -23,7 +23,7 @@ export async function openMysql(url: string): Promise<Store> {
   return mysql(client, { ...tables, create: options.get('create') === 'true', minTtl: minTtlIn(options) })
 }
 
-/** A client for what a URL names, and which tables it says. Nothing is connected yet. */
+/** The client, the tables and the options of a URL. The client does not connect yet. */
 export function clientAt(url: string): { client: MysqlClient; tables: Tables; options: URLSearchParams } {
   const { hostname, port, username, password, pathname, search } = parse(url)
   const options = optionsOf(search.slice(1), ['table', 'create', 'minTtl', 'tls', ...pemFiles], 'a MySQL store')
@@ -46,17 +46,17 @@ export function clientAt(url: string): { client: MysqlClient; tables: Tables; op
   return { client, tables, options }
 }
 
-/** Creates the tables that a URL names, and resolves to which. Rejects as `migrate` does. */
+/** Creates the tables of a URL, and resolves to their name. Rejects like `migrate`. */
 export async function migrateUrl(url: string): Promise<string> {
   const { client, tables } = clientAt(url)
   await migrate(client, tables)
   return tableOf(tables)
 }
 
-/** The SQL for that. */
+/** The SQL of that migration. */
 export const migrationOf = (url: string): string => migration(clientAt(url).tables)
 
-/** Deletes the rows of these names from the tables that a URL names. */
+/** Deletes the rows of these names from the tables of a URL. */
 export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
   const { client, tables } = clientAt(url)
   const table = tableOf(tables)
@@ -64,12 +64,12 @@ export async function forgetNames(url: string, names: readonly string[]): Promis
   await change(client, [`delete from ${table}_line ${those}`, `delete from ${table} ${those}`])
 }
 
-/** No message repeats the URL: it may hold a password. */
+/** Parses a URL. No message repeats the URL, because it may contain a password. */
 function parse(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.hostname && /^\/?$/.test(url.pathname))
     throw invalid(`the URL of the MySQL store names no database: ${SHAPE}`)
-  // With an @ in its path, the host may be the user and the port the beginning of a password.
+  // If the path contains an @, the host may be the user, and the port the beginning of a password.
   if (!url?.hostname || url.hash || !/^\/[^/@]+$/.test(url.pathname))
     throw invalid(
       `the URL of the MySQL store cannot be read: ${SHAPE}; percent-encode special characters in a password`,

@@ -6,26 +6,26 @@ import { NEVER } from '../wire/timeouts.ts'
 import { driverOf, type MysqlClient, type MysqlConnection } from './connection.ts'
 import { failure, lockedBy } from './failure.ts'
 
-/** Where leases are kept: in the database of the client. */
+/** The table in which leases are stored, in the database of the client. */
 export interface Tables {
-  /** The table of leases. That of waiters has the same name and `_line`. @default 'holdfast_lease' */
+  /** The table of leases. The table of waiters has the same name followed by `_line`. @default 'holdfast_lease' */
   readonly table?: string | undefined
 }
 
-/** The number of the format of the tables, in their comments. */
+/** The format number of the tables, which their comments contain. */
 export const FORMAT = 2
 
-/** Bytes. 256 requests with the longest names and notes take 576 kB. */
+/** The smallest packet size in bytes. 256 requests with the longest names and notes take 576 kB. */
 const SMALLEST_PACKET = 1_048_576
 
-/** Throws `INVALID_ARGUMENT` for a name that needs care in SQL. */
+/** Throws `INVALID_ARGUMENT` for a name that would need quoting in SQL. */
 export function tableOf({ table = 'holdfast_lease' }: Tables): string {
   checkText(table, 'the table')
   if (/^[a-z_][a-z0-9_]{0,39}$/.test(table)) return table
   throw invalid(`the table must be 1 to 40 of a-z, 0-9 and _, and not begin with a digit: not ${show(table)}`)
 }
 
-/** Times are microseconds since 1970. Described in README.md. */
+/** The statements that create the tables. Times are microseconds since 1970. README.md describes the tables. */
 function statements(table: string): string[] {
   const [bytes, text] = ['varbinary(255)', 'varchar(255) character set utf8mb4 collate utf8mb4_bin not null']
   return [
@@ -57,12 +57,12 @@ export async function migrate(client: MysqlClient, tables: Tables = {}): Promise
   await change(client, statements(tableOf(tables)))
 }
 
-/** Runs statements over its own connection, within 5 s. Rejects with a `LeaseError`. */
+/** Runs statements over its own connection within 5 s. Rejects with a `LeaseError`. */
 export async function change(client: MysqlClient, all: readonly string[]): Promise<void> {
   const work = async (connection: MysqlConnection): Promise<void> => {
     for (const statement of all) await connection.change(statement)
   }
-  const keepAlive = setInterval(() => {}, 60_000) // our connections and timers do not keep the process alive
+  const keepAlive = setInterval(() => {}, 60_000) // only this timer keeps the process alive
   try {
     ;(await openConnection(driverOf(client, 'migrate(client)'), work, NEVER)).close()
   } catch (error) {
@@ -72,9 +72,12 @@ export async function change(client: MysqlClient, all: readonly string[]): Promi
   }
 }
 
-/** Sets what the statements depend on. Rejects a server that cannot keep leases, and missing tables unless `create`. */
+/**
+ * Sets the settings that the statements depend on. Rejects a server that cannot keep leases. If tables are missing, it
+ * creates them (`create`) or rejects.
+ */
 export async function prepare(connection: MysqlConnection, table: string, create: boolean, tries = 40): Promise<void> {
-  const patience = "if(version() like '%MariaDB%', 0, 1)" // seconds; MySQL takes no 0
+  const patience = "if(version() like '%MariaDB%', 0, 1)" // seconds; MySQL does not accept 0
   await connection.change(`set names utf8mb4, autocommit = 1, time_zone = '+00:00', sql_safe_updates = 0,
     sql_select_limit = 18446744073709551615, sql_big_selects = 1,
     innodb_lock_wait_timeout = ${patience}, lock_wait_timeout = ${patience}`)
@@ -90,10 +93,11 @@ export async function prepare(connection: MysqlConnection, table: string, create
   const tables = await connection.rows(`select table_name, table_comment, engine, table_type
     from information_schema.tables
     where table_schema = database() and table_name in ('${table}', '${table}_line')`)
-  // Of a table that another connection creates, the server knows neither yet: it waits for no lock here.
+  // The server does not know the engine and the comment of a table that another connection is creating, because this query
+  // waits for no lock.
   const locked = tables.find(([, , engine, type]) => engine === null && type === 'BASE TABLE')
   if (locked) {
-    if (tries === 0) throw lockedBy(String(locked[1])) // MariaDB reports why in place of the comment
+    if (tries === 0) throw lockedBy(String(locked[1])) // MariaDB reports the reason instead of the comment
     await new Promise(resolve => setTimeout(resolve, 50))
     return prepare(connection, table, create, tries - 1)
   }
@@ -112,12 +116,12 @@ export async function prepare(connection: MysqlConnection, table: string, create
   }
   if (tables.length === 2) return
   if (!create) {
-    // Tables that the user has no privilege for are not listed.
+    // The list lacks tables for which the user has no privilege.
     await connection.rows(`select 1 from ${table} limit 0`)
     const cure = 'run holdfast migrate --store URL, or set create: true'
     throw new LeaseError('NOT_MIGRATED', `the tables of leases are missing: ${cure}`)
   }
-  // Another connection may create them now. It has locks of tables, and of rows in those of InnoDB.
+  // Another connection may be creating the tables now. It has locks on tables, and on rows in InnoDB's own tables.
   await connection.change('set lock_wait_timeout = 5, innodb_lock_wait_timeout = 5')
   for (const statement of statements(table)) await connection.change(statement)
   return prepare(connection, table, false) // some servers choose another engine

@@ -5,28 +5,28 @@ import type { MysqlConnection } from './connection.ts'
 import { isLocked, readOnly } from './failure.ts'
 import { Entry, type Lease, type Place } from './leases.ts'
 
-/** The server's time in microseconds at this point of a statement; `now()` is that of its start. */
+/** The server's time in microseconds at this point of a statement. `now()` would be the time of its start. */
 export const TIME = 'cast(unix_timestamp(sysdate(6)) * 1000000 as signed)'
 
 const COLUMNS = ['name', 'holders', 'token', 'changed', 'expires', 'stamp']
 const PLACE = 'name, id, owner, note, seq, lapses, gone, ttl, slot_limit, units, grace, passed'.split(', ')
 
-/** Milliseconds for which parts of a batch are tried, after others had locked rows of it. */
+/** Milliseconds for which the parts of a batch are tried after others had locked some of its rows. */
 const LONGEST_WRITE = 1_000
 
-/** KeptPositions that have lapsed are deleted in steps, because a statement has to fit into a packet. */
+/** The largest number of lapsed positions in one deletion, because a statement must fit into a packet. */
 const MOST_ENDED = 1_000
 
-/** Holders in one statement, unless one name has more. Each takes up to 1,500 bytes. */
+/** The largest number of holders in one statement, unless one name has more. Each takes up to 1,500 bytes. */
 const MOST_HOLDERS = 500
 
 /** An empty text. The mode EMPTY_STRING_IS_NULL would read `''` as null. */
 const NONE = "x''"
 
-/** How long a row outlives its last use, in microseconds. */
+/** The time that a row remains after its last use, in microseconds. */
 const DAY = 86_400_000_000
 
-/** In hexadecimal digits a value means the same whatever the mode and the character set of the session. */
+/** Encodes a value in hexadecimal digits. They mean the same in any mode and character set of the session. */
 export function hex(text: string): string {
   return `x'${Buffer.from(text).toString('hex')}'`
 }
@@ -34,28 +34,28 @@ export function hex(text: string): string {
 const text = (value: string): string => `_utf8mb4 ${hex(value)}`
 const micros = (time: number): number => Math.min(Math.round(time * 1_000), Number.MAX_SAFE_INTEGER)
 
-/** The table `v` of these values. */
+/** A derived table `v` of these values. */
 function values(columns: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const selects = rows.map((row, i) => `select ${row.map((v, k) => (i ? v : `${v} as ${columns[k]}`)).join(', ')}`)
   return `(${selects.join(' union all ')}) v`
 }
 
-/** Does a server refuse writes? `read_only` is a number, and a word such as `NO_LOCK` since MariaDB 12. */
+/** Does a server refuse writes? `read_only` is a number, or since MariaDB 12 a word such as `NO_LOCK`. */
 export const readOnlyOf = (setting = '@@global.read_only'): string => `${setting} not in ('0', 'OFF')`
 
-/** The queues to read. */
+/** The part of a queue to read. */
 export interface Line {
   readonly names: readonly string[]
-  /** Ids of claims whose positions are read wherever they are. `undefined`: all positions are read. */
+  /** The ids of claims whose positions are read wherever they are. `undefined`: all positions are read. */
   readonly own: readonly string[] | undefined
 }
 
-/** The number of positions that are read, from the head of a queue. Behind them the exact number does not matter. */
+/** The number of positions that are read from the head of a queue. Behind them the exact number does not matter. */
 const MOST_PLACES = 1_000
 
 /**
- * The rows of some names, as one snapshot, and the server's time. The row without a name has the last deleted token.
- * Requests of holders need no queue, which may be long.
+ * Reads the rows of some names as one snapshot, and the server's time. The row without a name has the last deleted token.
+ * The queue may be long, and requests of holders do not need it.
  */
 export async function read(
   connection: MysqlConnection,
@@ -64,8 +64,8 @@ export async function read(
   { names: lines, own }: Line = { names, own: undefined },
 ): Promise<Entry[]> {
   const all = ['', ...names].map(hex).join(', ')
-  // The time comes last: by one from before the snapshot, a lease that was just renewed would look as if it lasted longer
-  // than its ttl, because the clock was set back. An earlier snapshot does no harm, since the write compares stamps.
+  // The time comes last. With a time from before the snapshot, a lease that was just renewed would seem to last longer than
+  // its ttl, as if the clock had been set back. An earlier snapshot does no harm, because the write compares stamps.
   const rows = await connection.rows(`select 1, name, null, holders, null, token, changed, stamp, 0, 0, 0, 0, 0
     from ${table} where name in (${all})
     ${lines.length > 0 ? `union all ${placesOf(table, lines, own)}` : ''}
@@ -106,8 +106,8 @@ const jsonOf = (holders: readonly Holder[]): string =>
   JSON.stringify(holders.map(holder => ({ ...holder, expires: micros(holder.expires) })))
 
 /**
- * Writes what is to change, and resolves to the names of which all was written. Names are in one order everywhere, so that
- * of two writes at once one succeeds. With `alone`, a name that stays locked does not hold up the others.
+ * Writes the changes, and resolves to the names that were written completely. Names are in one order everywhere, so that
+ * one of two simultaneous writes succeeds. With `alone`, a name that stays locked does not delay the others.
  */
 export async function write(
   connection: MysqlConnection,
@@ -135,7 +135,7 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
   const joins = all.flatMap(({ name, joins }) =>
     [...joins.values()].map(place => {
       const { id, owner, note, seq, lapses, gone, ttl, limit, units, grace, isPassed, until } = place
-      // A tombstone lasts from its write on.
+      // The time of a tombstone begins when it is written.
       const end = gone ? `${TIME} + ${micros(LONGEST_REQUEST)}` : micros(lapses)
       const terms = [ttl, limit, units, grace, Number(isPassed)]
       return [hex(name), hex(id), text(owner), text(note), seq, end, Number(gone), ...terms, micros(until)]
@@ -145,7 +145,7 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
     const renewed = ['seq', 'ttl', 'slot_limit', 'units', 'grace', 'passed'].map(
       column => `${column} = values(${column})`,
     )
-    // a claim that was withdrawn stays so
+    // A claim that was withdrawn remains withdrawn.
     await connection.change(`insert into ${line} (${PLACE.join(', ')})
       select ${PLACE.map(column => `v.${column}`).join(', ')} from ${values([...PLACE, 'until'], joins)} where ${TIME} < v.until
       on duplicate key update ${renewed.join(', ')},
@@ -157,7 +157,7 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
   const changed = all.filter(({ isChanged }) => isChanged)
   const valuesOf = (of: readonly Entry[]): string => {
     const rows = of.map(({ name, now, until, lease, next: { holders, token, changed } }) => {
-      // Without holders, the end of the last lease.
+      // For a name without holders, this is the end of the last lease.
       const expires = holders.reduce((last, holder) => Math.max(last, holder.expires), now)
       const times = [micros(Math.max(changed, 0)), micros(expires)]
       return [hex(name), text(jsonOf(holders)), token, ...times, lease.stamp, micros(until)]
@@ -173,7 +173,7 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
     undone.push(...(await unwritten(connection, table, missing, stamp, count)))
   }
   if (present.length > 0) {
-    // The first table locks the rows that nobody else has locked. Its limit keeps it a table of its own.
+    // The first table locks the rows that no other transaction has locked. Its `limit` keeps it a separate table.
     const count = await connection.change(`update (select name from ${table}
         where name in (${present.map(({ name }) => hex(name)).join(', ')}) limit ${present.length} for update skip locked) k
       straight_join ${valuesOf(present)} on v.name = k.name straight_join ${table} l on l.name = k.name
@@ -183,7 +183,7 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
   }
   const done = new Set(all)
   for (const name of undone) done.delete(name)
-  // Not what was written again since, such as a tombstone or a position.
+  // This skips rows that were written again since, such as a tombstone or a position.
   const after = async (places: 'ended' | 'passed', then: string): Promise<void> => {
     const rows = changed.flatMap(entry => {
       const those = done.has(entry) ? entry[places] : []
@@ -191,7 +191,7 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
     })
     const found = `${values(['name', 'id', 'lapses'], rows.slice(0, MOST_ENDED))}
       straight_join ${line} w on w.name = v.name and w.id = v.id and w.lapses = v.lapses`
-    // The leases are written, so this must not fail them. A later write does it.
+    // The leases are written, so an error here must not fail them. A later write repeats this.
     if (rows.length > 0) await connection.change(then.replace('…', found)).catch(() => {})
   }
   await after('ended', 'delete w from …')
@@ -199,7 +199,9 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
   return done
 }
 
-/** The names that were not written, given that the server wrote `count`. Sets `isUnclear` where that does not tell. */
+/**
+ * The names that were not written, if the server wrote `count` rows. Sets `isUnclear` for names for which that is unknown.
+ */
 async function unwritten(
   connection: MysqlConnection,
   table: string,
@@ -215,7 +217,7 @@ async function unwritten(
   const stamps = new Map(rows?.map(([name, found]) => [String(name), Number(found)]))
   const found = ({ name }: Entry): number => stamps.get(name) ?? 0
   const asRead = rows ? names.filter(name => found(name) === name.lease.stamp) : []
-  // Another client wrote these after the read. If it came first, our write failed.
+  // Another client wrote these after they were read. If it wrote before us, our write failed.
   const others = names.filter(name => !asRead.includes(name) && found(name) !== stamp)
   const failed = names.length - count - asRead.length
   if (failed === 0) return asRead
@@ -223,7 +225,7 @@ async function unwritten(
   return [...asRead, ...others]
 }
 
-/** The next names after `last` that begin with `prefix` and have a holder or waiters. */
+/** Reads the next names after `last` that begin with `prefix` and have a holder or waiters. */
 export async function list(
   connection: MysqlConnection,
   table: string,
@@ -237,18 +239,20 @@ export async function list(
   return rows.map(String)
 }
 
-/** Deletes idle rows among the next names, and resolves to the last of these. */
+/** Deletes idle rows among the next names, and resolves to the last of these names. */
 export async function prune(connection: MysqlConnection, table: string, after: string, most: number): Promise<string> {
   const page = `select name from ${table} where name > ${hex(after)} order by name limit ${most}`
   const last = String((await connection.rows(page)).at(-1) ?? '')
   const range = `name > ${hex(after)} and name <= ${hex(last)}`
-  // Not what a waiter behind it has not seen yet.
+  // This keeps positions whose lapse the waiter behind has not seen yet.
   await connection.change(`delete from ${table}_line where ${range} and lapses < ${TIME} - ${micros(LONGEST_REQUEST)}`)
   const [[cutoff] = []] = await connection.rows(`select ${TIME} - ${DAY}`)
-  // A token ahead of the clock stays with its name: in the row without a name it would use up those of every new name.
+  // A token that is ahead of the clock stays with its name. In the row without a name it would use up the tokens of every
+  // new name.
   const old = `greatest(expires, token) < ${Number(cutoff)}`
   const idle = `${range} and ${old} and name not in (select name from ${table}_line)`
-  // First the token: whoever finds that a row is missing finds it here. Rows that have a higher one by now stay.
+  // The token is written first: a request that finds a row missing finds its token here. A row that has a higher token by
+  // now is not changed.
   await connection.change(`insert into ${table} (${COLUMNS.join(', ')})
     select ${NONE}, ${text('[]')}, max(token), 0, 0, 1 from ${table} where ${idle} having max(token) is not null
     on duplicate key update token = greatest(${table}.token, values(token))`)

@@ -24,35 +24,35 @@ import { list, prune, read, write } from './sql.ts'
 
 interface Request extends BatchedRequest {
   readonly name: string
-  /** The claim whose place in the queue counts. `undefined`: the queue does not matter. */
+  /** The claim whose position in the queue counts. `undefined`: the queue does not matter. */
   readonly id: string | undefined
   readonly until: number
-  /** Until when it is asked again while its row is locked, or was changed by others meanwhile. */
+  /** The time until which the request is retried while its row is locked, or because others changed the row meanwhile. */
   readonly patientUntil: number
-  /** How often it was asked before, and nothing written. */
+  /** The number of earlier attempts that wrote nothing. */
   tries: number
-  /** Was it asked before, and perhaps carried out? */
+  /** May an earlier attempt have been carried out? */
   mayBeDone: boolean
   readonly decide: Decide<unknown>
   readonly resolve: (answer: unknown) => void
 }
 
-/** Decides a request. `mayBeDone`: an earlier decision of it was perhaps carried out. */
+/** Decides a request. `mayBeDone`: an earlier decision on it may have been carried out. */
 type Decide<Answer> = (name: Entry, mayBeDone: boolean) => Answer
 
-/** What settles each request; `undefined`: nothing of it was written. */
+/** The functions that settle the requests. `undefined`: nothing of that request was written. */
 type Reply = readonly ((() => void) | undefined)[]
 
-/** Milliseconds for which a request is asked again whose row is locked, or that others forestalled. */
+/** Milliseconds for which a request is retried while its row is locked or others change the row first. */
 const LOCK_PATIENCE = 3_000
 
 /**
- * Milliseconds before a request is asked again: at random, on average half of this times the number of tries, of which this
- * many count. So most of a crowd of clients stay out of the way of the few that write next.
+ * Milliseconds before a request is retried. The pause is random, on average half of the first value times the number of
+ * attempts, of which at most the second value counts. So most clients of a crowd do not disturb the few that write next.
  */
 const [CONFLICT, MOST_TRIES] = [10, 20]
 
-/** Names read at once by `inspect`. */
+/** The number of names that `inspect` reads at once. */
 const PAGE = 200
 
 export class MysqlStore implements Store {
@@ -127,11 +127,11 @@ export class MysqlStore implements Store {
   }
 
   break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
-    let of: readonly number[] | undefined // after the first decision, the tokens of the leases that it ended
+    let of: readonly number[] | undefined // after the first decision, these are the tokens of the leases that it ended
     return this.#put({ name }, Number.POSITIVE_INFINITY, signal, (found, mayBeDone) => {
       const broken = found.break(parameters, of)
       if (!broken && of?.length && mayBeDone) throw unclear(name)
-      of = broken?.of ?? [] // a retry ends no later lease
+      of = broken?.of ?? [] // a retry must not end a later lease
       return broken?.token
     })
   }
@@ -140,7 +140,7 @@ export class MysqlStore implements Store {
     this.#connections.close()
   }
 
-  /** `ttl`: the request is stale after a third of it, at most 5 s. `undefined`: it never is. */
+  /** Sends a request. `ttl`: the request is stale after a third of it, at most 5 s. `undefined`: it is never stale. */
   #put<Answer>(
     { name, id }: { readonly name: string; readonly id?: string },
     ttl: number | undefined,
@@ -170,8 +170,8 @@ export class MysqlStore implements Store {
 }
 
 /**
- * Reads the names, decides here, and writes what changes unless somebody else has changed it since. No lock lasts longer
- * than a statement, so a process that is paused between two of them holds up nobody.
+ * Reads the names, decides here, and writes the changes unless another client has changed the rows since. No lock lasts
+ * longer than a statement, so a process that is paused between two statements blocks no other.
  */
 async function carryOut(
   connection: MysqlConnection,
@@ -207,14 +207,14 @@ async function carryOut(
     const { name, id = '', until } = request
     const isUndone = undone.get(name)
     if (isUndone?.isUnclear) request.mayBeDone = true
-    // The server may have found the position too late, and has not written it then. Its limit counts from its read.
+    // The server may have found that it was too late to write the position. Its limit counts from its read.
     const { joins, joinedAt } = byName.get(name) as Entry
     const mayBeLate = joins.has(id) && joinedAt - sent >= until - received
     return isUndone || mayBeLate ? undefined : replies[index]
   })
 }
 
-/** Instead of an answer that would be wrong if an earlier try was carried out. */
+/** The error for an answer that would be wrong if an earlier attempt was carried out. */
 function unclear(name: string): LeaseError {
   const what = `another client wrote ${JSON.stringify(name)} at the same time`
   return new LeaseError('OUTCOME_UNKNOWN', `${what}, so the outcome of this request is unknown: retry`)
@@ -229,7 +229,7 @@ function settle(request: Request, reply: Reply, index: number): 'stale' | number
   if (done) done()
   else if (request.mayBeDone) request.reject(unclear(request.name))
   else {
-    // Not that nothing was done: a place in the line may have been written.
+    // This does not say that nothing was done, because a position in the queue may have been written.
     const who = 'another transaction or a backup, or other clients wrote it each time'
     const message = `the row of ${JSON.stringify(request.name)} is locked by ${who}: retry`
     request.reject(new LeaseError('STORE_UNAVAILABLE', message))

@@ -1,7 +1,10 @@
 import type { Names } from './names.ts'
 import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS } from './sql.ts'
 
-/** In: `[{i, name, id, owner, note, ttl, queue, slot_limit, units, round_trip, until}]`; out: `[time, [answer, …]]`. */
+/**
+ * The function for a batch of acquires. Input: `[{i, name, id, owner, note, ttl, queue, slot_limit, units, round_trip,
+ * until}]`; output: `[time, [answer, …]]`.
+ */
 export function acquire({ lease, line, call }: Names): string {
   const orders = `json_to_recordset(_orders) as a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean,
     slot_limit integer, units integer, round_trip integer, until double precision)`

@@ -3,10 +3,11 @@ import type { Names } from './names.ts'
 const TIME = 'extract(epoch from clock_timestamp()) * 1000'
 
 /**
- * In: `[{i, name, id, note, until}]`; out: `[time, [answer, …]]`. A statement and not a function, so it needs no migration.
+ * The statement for a batch of notes. Input: `[{i, name, id, note, until}]`; output: `[time, [answer, …]]`. It is not a
+ * function, so it needs no migration.
  *
- * Reads see the state at the start of the statement: a lease that is lost was lost by then. Writes are judged by the clock
- * once their row is locked.
+ * It reads the state at its start, so a lease that it finds lost was lost by then. It checks the deadline of each write by
+ * the clock, once the row is locked.
  */
 export function annotate({ lease, shared }: Names): string {
   const noted = (kind: string, table: string): string => `own_${kind} as (

@@ -23,11 +23,14 @@ export interface PostgresJs {
 /** A client of the caller. It is never configured and never closed. */
 export type PostgresClient = PgPool | PgClient | PostgresJs
 
-/** A connection of a client library. */
+/** A connection made by a client library. */
 export interface Wire extends Connection {
-  /** The id of the server's process, as reported at the login. A pooler makes one up. */
+  /** The id of the server's process, as reported at the login. A pooler makes up an id. */
   readonly pid: number | undefined
-  /** The first row, of several statements that of the last one. Rejects if the connection ends before the answer. */
+  /**
+   * Resolves to the first row. For several statements it is that of the last one. Rejects if the connection ends before the
+   * answer.
+   */
   firstRow(text: string): Promise<readonly unknown[] | undefined>
   /** Resolves when the subscription is active. */
   listen(channel: string, notified: (message: string) => void): Promise<void>

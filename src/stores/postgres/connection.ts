@@ -9,9 +9,9 @@ import { inTime, withValues } from './sql.ts'
 export type PostgresDriver = Driver<PostgresConnection>
 
 /**
- * A connection whose answers are bound to their requests. Each statement selects a random id in its second column, where
- * its text has `$0`. An answer with another id belongs to another request: pgbouncer 1.18 shifts pipelined answers. The
- * connection is then closed, and the outcome of all requests in flight on it is unknown.
+ * A connection whose answers are matched to their requests. Each statement selects a random id in its second column, where
+ * its text has `$0`. An answer with another id belongs to another request, because pgbouncer 1.18 shifts pipelined answers.
+ * The connection is then closed, and the outcome of all requests in flight on it is unknown.
  */
 export class PostgresConnection implements Connection {
   readonly clock: ServerClock = new ServerClock()
@@ -22,25 +22,26 @@ export class PostgresConnection implements Connection {
     this.#wire = wire
   }
 
-  /** The id of the server's process, as reported at the login. A pooler makes one up. */
+  /** The id of the server's process, as reported at the login. A pooler makes up an id. */
   get pid(): number | undefined {
     return this.#wire.pid
   }
 
   /**
-   * The first value of the first row. The second value must be `$0`. Rejects if the answer belongs to another request, or
-   * if the connection ends before it. Use it for calls of functions by their full names, which set all that they depend on.
+   * Resolves to the first value of the first row. The second value must be `$0`. Rejects if the answer belongs to another
+   * request, or if the connection ends before it. Use it to call functions by their full names: they set everything that
+   * they depend on.
    */
   ask(text: string, values: readonly string[] = []): Promise<unknown> {
     return this.#send(id => this.#wire.firstRow(withValues(text.replace('$0', id), values)))
   }
 
-  /** The same for any other statement. It is limited in time, and finds only names of PostgreSQL itself. */
+  /** Like `ask`, for any other statement. The statement has a time limit, and finds only objects of PostgreSQL itself. */
   askInTime(text: string, values: readonly string[] = []): Promise<unknown> {
     return this.#send(id => this.#wire.firstRow(inTime(text.replace('$0', id), values)))
   }
 
-  /** From now on a request is sent only after the one before is answered. */
+  /** From now on, each request is sent only after the previous one is answered. */
   takeTurns(): void {
     this.#sequence ??= new Sequence()
   }

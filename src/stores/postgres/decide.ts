@@ -2,21 +2,24 @@ import type { Names } from './names.ts'
 import { INNER, LAST_TOKEN, LONGEST_LOCK, MOST_LAPSED, ms, QUEUE, since } from './sql.ts'
 import { fits, IS_OLD, IS_PASSABLE, NEXT_CHANGE, readState } from './state.ts'
 
-/** Milliseconds that a claim of a larger limit waits for the grant of another, in turn. That lasts for a commit. */
+/**
+ * Milliseconds that a claim with a limit above 1 waits until another such claim is granted. A grant takes as long as a
+ * commit.
+ */
 const LONGEST_WAIT = 20
 
-/** Milliseconds after which a claim asks again if something is locked. */
+/** Milliseconds after which a claim asks again if a row was locked. */
 const LOCKED = 10
 
 /**
- * Decides one `acquire` by the rules of `stores/rules/name.ts`, and answers as JSON. What needs no write about the name
- * is decided without a lock: a claim that is refused writes only its position. Anything else is decided again under the lock of
- * the row of the name, by statements that began after it was locked. So two requests never grant the same slot, and a grant sees
- * every grant that was made before.
+ * Decides one `acquire` by the rules of `stores/rules/name.ts`, and answers as JSON. A decision that writes nothing about
+ * the name needs no lock: a claim that is refused writes only its position. Any other decision is made again under the lock
+ * of the name's row, by statements that began after the row was locked. So two requests never grant the same slot, and a
+ * grant sees every earlier grant.
  */
 export function decide(names: Names): string {
   const { lease, shared, line, call } = names
-  // A lease that was released since _now is over: only its ttl of 0 says so, by any clock.
+  // A lease that was released since _now has ended. Only its ttl of 0 shows that with any clock.
   const prolonged = (table: string): string => `update ${table} l
         set expires_at = greatest(least(l.expires_at, clock_timestamp() + ${ms('l.ttl')}), _now + ${ms('_ttl')}),
           ttl = greatest(_ttl, least(l.ttl, ceil(${since('l.expires_at')})))

@@ -3,8 +3,8 @@ import type { Names } from './names.ts'
 import { LAST_TOKEN } from './sql.ts'
 
 /**
- * Frees a name whose token cannot rise, which the function for `break` does not. Its values are the name
- * and the deadline. A statement and not a function, so it needs no migration.
+ * Frees a name whose token cannot rise any more, which the function for `break` does not. Its parameters are the name and
+ * the deadline. It is a statement and not a function, so it needs no migration.
  */
 export function freeExhausted({ lease, shared }: Names): string {
   return `with used_up as (
@@ -23,7 +23,7 @@ select count(*), $0, (
 ) from freed`
 }
 
-/** The error for a name that can no longer be granted. `also`: what was done nevertheless. */
+/** The error for a name that can no longer be granted. `also`: what was done all the same. */
 export function exhausted(also = ''): LeaseError {
   const message =
     `the name has used up its tokens: another program set its counter to ${LAST_TOKEN}${also}. End the holder, ` +

@@ -2,7 +2,7 @@ import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import { causeOf, noAnswerFrom, otherServer, textOf } from '../wire/failure.ts'
 
 interface Refusal {
-  /** SQLSTATE, from its beginning: https://www.postgresql.org/docs/current/errcodes-appendix.html */
+  /** A pattern for the start of the SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html */
   readonly state: RegExp
   readonly code: LeaseErrorCode
   readonly says: string
@@ -12,8 +12,8 @@ interface Refusal {
   readonly elsewhere?: boolean
 }
 
-// After each of these, nothing was done. 57P01 to 57P03 are not among them once a request was sent: a server that shuts
-// down may have committed a request that it could no longer answer.
+// After each of these errors, nothing was done. 57P01 to 57P03 are not included if the request was sent: a server that
+// shuts down may have committed a request that it could no longer answer.
 const refusals: readonly Refusal[] = [
   {
     state: /^28/,
@@ -57,14 +57,14 @@ const refusals: readonly Refusal[] = [
   },
   { state: /^53300/, code: 'STORE_UNAVAILABLE', says: 'PostgreSQL has no connection left: raise max_connections' },
   {
-    // Not 22021: a pooler that mixed up requests puts in bytes that no client sent.
+    // 22021 is excluded: a pooler that mixed up requests inserts bytes that no client sent.
     state: /^(40|53|54|57P03|XX|0A|22(?!021)|23|25|42|55|58)/,
     code: 'STORE_UNAVAILABLE',
     says: 'PostgreSQL cannot serve the request now',
   },
 ]
 
-/** Is it an error response that the server would also give on another connection? */
+/** Is it an error response that the server would also send on another connection? */
 export function isReply(error: unknown): boolean {
   const refusal = refusalOf(error)
   return LeaseError.is(error) || (refusal !== undefined && refusal.elsewhere !== true)
@@ -86,10 +86,10 @@ function refusalOf(error: unknown): Refusal | undefined {
   return state === undefined ? undefined : refusals.find(refusal => refusal.state.test(state))
 }
 
-/** The SQLSTATE, five characters. The codes of Node and of postgres.js, such as ECONNRESET, are longer. */
+/** The SQLSTATE, which has five characters. The codes of Node and of postgres.js, such as ECONNRESET, are longer. */
 export function stateOf(error: unknown): string | undefined {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
-  // A login that pg itself gives up, such as one without the required password, has no code.
+  // A login that pg itself gives up, for example because a required password is missing, has no code.
   if (code === undefined && String(message).startsWith('SASL: ')) return '28P01'
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && code !== 'EPIPE' ? code : undefined
 }

@@ -1,14 +1,14 @@
 /**
- * The fast paths: functions for one request. They acquire a free name that has no waiters for a claim of limit 1, and release a
- * lease. What they do not serve they leave to the other functions, before they change a row.
+ * The fast paths: functions for a single request. They acquire a free name that has no waiters for a claim of limit 1, and
+ * release a lease. Any other case they leave to the other functions, before they change a row.
  *
- * For a name that has a row, PostgreSQL 15 takes 0.4 ms of CPU for a pair, in place of 0.8 ms. The statements for batches
+ * For a name that has a row, PostgreSQL 15 needs 0.4 ms of CPU for a pair, instead of 0.8 ms. The statements for batches
  * read their requests from JSON and join them, and starting such a statement costs more than changing a row.
  */
 import type { Names } from './names.ts'
 import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS } from './sql.ts'
 
-/** Out: as `acquire`. */
+/** The function for one acquire. Its answer is like that of `acquire`. */
 export function acquireOne({ lease, line, call }: Names): string {
   const waiters = `exists (select from ${line} where name = _name)`
   return `create or replace function ${call('acquire_one')}(_name text, _id text, _owner text, _note text, _ttl integer, _queue boolean, _limit integer, _units integer, _round_trip integer, _until double precision, _channel text) returns text ${SETTINGS}
@@ -53,7 +53,7 @@ ${BEGIN}
 end $holdfast$;`
 }
 
-/** Out: as `release`. */
+/** The function for one release. Its answer is like that of `release`. */
 export function releaseOne({ lease, shared, line, call }: Names): string {
   const own = 'name = _name and id = _id and expires_at > _now and ttl > 0 for no key update skip locked'
   return `create or replace function ${call('release_one')}(_name text, _id text) returns text ${SETTINGS}

@@ -2,12 +2,12 @@ import type { Names } from './names.ts'
 import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, MOST_LAPSED, ms, NOW, QUEUE, SETTINGS } from './sql.ts'
 import { fits, IS_OLD, IS_PASSABLE, NEXT_CHANGE, readState } from './state.ts'
 
-/** For how long an unused name keeps its last token. */
+/** The time for which an unused name keeps its last token. */
 const MEMORY = '24 hours'
 
-/** In: `[{i, name, id, ttl, until}]`. */
+/** The function for a batch of renewals. Input: `[{i, name, id, ttl, until}]`. */
 export function renew({ lease, shared, call }: Names): string {
-  // A lease that was released since _now is over: only its ttl of 0 says so, by any clock.
+  // A lease that was released since _now has ended. Only its ttl of 0 shows that with any clock.
   const own = (table: string): string => `
     select a.i, l.name, l.id, a.ttl from asked a join ${table} l on l.name = a.name and l.id = a.id
     where a.until >= _time and l.expires_at > _now and l.ttl > 0
@@ -51,9 +51,9 @@ end $holdfast$;`
 }
 
 /**
- * Keeps waiters of one process for `_lifetime` ms. Out: `[time, ms until the first of them may be granted if nothing is released,
- * its position, its id, ids of those that have no position]`. A join instead of the loop read the whole queue for each of them,
- * because its plan is made while the table is small.
+ * The function that keeps waiters of one process for `_lifetime` ms. Output: `[time, ms until the first of them may be
+ * granted if nothing is released, its position, its id, ids of those that have no position]`. It uses a loop, because a
+ * join read the whole queue for each waiter: its plan was made while the table was small.
  */
 export function keep(names: Names): string {
   const { lease, line, call } = names
@@ -111,7 +111,10 @@ ${BEGIN}
 end $holdfast$;`
 }
 
-/** `_of` and `_slot`: the token and a slot of the lease to end; empty: of any. */
+/**
+ * The function for a break. `_of` and `_slot` are the token and a slot of the lease to end. If they are empty, any lease
+ * ends.
+ */
 export function breakLease({ lease, shared, call }: Names): string {
   const held = "name = _name and id is not null and expires_at > _now and ttl > 0 and _of in ('', token::text)"
   const isAlone = `exists (select from ${lease} where ${held} and _slot in ('', '0'))`
@@ -156,7 +159,7 @@ ${BEGIN}
 end $holdfast$;`
 }
 
-/** Deletes idle rows among the next `_count` names, and answers where to continue. */
+/** The function that deletes idle rows among the next `_count` names, and answers where to continue. */
 export function prune({ lease, shared, line, call }: Names): string {
   return `
 create or replace function ${call('prune')}(_after text, _count integer) returns text ${SETTINGS}

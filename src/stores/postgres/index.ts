@@ -26,7 +26,7 @@ export interface AdvisoryOptions extends Tables, MinTtl {
   readonly create?: boolean | undefined
   /**
    * The time without requests after which the server ends the connection, and with it all leases, in milliseconds. It is
-   * also the longest ttl. Needs PostgreSQL 14. @default 10,000
+   * also the longest ttl. It needs PostgreSQL 14. @default 10,000
    */
   readonly ttl?: number | undefined
 }

@@ -3,10 +3,10 @@ import type { Connections } from '../wire/connections.ts'
 import type { PostgresConnection } from './connection.ts'
 import type { Names } from './names.ts'
 
-/** Names read at once. */
+/** The number of names in one read. */
 const PAGE = 200
 
-/** Sorts after every name. */
+/** A text that sorts after every name. */
 export const LAST: string = '\u{10ffff}'.repeat(64)
 
 type Row = readonly [
@@ -20,7 +20,7 @@ type Row = readonly [
   slots: number[] | null,
 ]
 
-/** Holders, each followed by its waiters in order. */
+/** Yields holders, each followed by its waiters in order. */
 export async function* inspection(
   connections: Connections<PostgresConnection>,
   names: Names,
@@ -46,12 +46,12 @@ export async function* inspection(
   }
 }
 
-/** As a record or a grant has them. */
+/** The slots as records and grants have them. */
 export function slotsOf(slots: readonly number[] | null | undefined): { readonly slots?: readonly number[] } {
   return slots && (slots.length > 1 || slots[0] !== 0) ? { slots } : {}
 }
 
-/** The records of a page of names, holders first, and the start of the next page. */
+/** The statement that reads the records of a page of names, holders first, and the start of the next page. */
 function statement({ lease, shared, line }: Names): string {
   return `with t as materialized (
   select clock_timestamp() as now

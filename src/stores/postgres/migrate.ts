@@ -12,7 +12,7 @@ import { schemaSql } from './schema.ts'
 
 const OLDEST = 120_000
 
-/** Milliseconds. */
+/** The longest duration of a migration in milliseconds. */
 const LONGEST = 30_000
 
 const MAY_NOT =
@@ -39,7 +39,7 @@ export function serialized(text: string): string {
 export async function migrate(client: PostgresClient, tables: Tables = {}): Promise<void> {
   const names = namesOf(tables)
   let connection: PostgresConnection | undefined
-  // Our connections and timers do not keep the process alive.
+  // Our connections and timers do not keep the process alive, but this one must.
   const keepAlive = setInterval(() => {}, LONGEST)
   try {
     const look = async (opened: PostgresConnection): Promise<void> => void (await hasSchema(opened, names))
@@ -57,7 +57,7 @@ export async function migrate(client: PostgresClient, tables: Tables = {}): Prom
   }
 }
 
-/** Prepares a new connection for a store. If its tables are missing, creates them (`create`) or rejects. */
+/** Prepares a new connection for a store. If its tables are missing, it creates them (`create`) or rejects. */
 export async function prepare(connection: PostgresConnection, names: Names, create: boolean): Promise<void> {
   if (await hasSchema(connection, names)) return
   if (create) await makeSchema(connection, names)
@@ -76,12 +76,14 @@ async function makeSchema(connection: PostgresConnection, names: Names): Promise
 /** Do the tables exist? Rejects for a server or format that this version does not support. Reads the server's time. */
 async function hasSchema(connection: PostgresConnection, { lease }: Names): Promise<boolean> {
   const looked = await look(connection, lease)
-  // While another process commits the table, a statement may see it without its comment, which has an older snapshot.
+  // While another process commits the table, a statement may see it without its comment, because comments are read with an
+  // older snapshot.
   const [, pid, version, encoding, isThere, comment] = looked[4] && !looked[5] ? await look(connection, lease) : looked
   // The connection goes through a pooler, and old poolers mix up overlapping requests.
   if (pid !== connection.pid) connection.takeTurns()
   if (version < OLDEST) throw unfit(`the server is PostgreSQL ${Math.floor(version / 10_000)}: use version 12 or later`)
-  // A name that it cannot store would fail all requests of its statement. It also has no text that sorts after all names.
+  // A name that the encoding cannot represent would fail all requests of its statement. The encoding also has no text that
+  // sorts after all names.
   if (encoding !== 'UTF8')
     throw unfit(`the database has the encoding ${encoding}: use a database with the encoding UTF8`)
   if (!isThere) return false

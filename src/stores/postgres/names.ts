@@ -3,7 +3,7 @@ import { checkText, invalid, show } from '../../contract/check.ts'
 /** The format of the tables and functions. The first change of a table or function after a release raises it. README.md describes it. */
 export const FORMAT = 2
 
-/** Where leases are stored. */
+/** The schema and table in which leases are stored. */
 export interface Tables {
   /** The schema of the tables and functions. @default 'holdfast' */
   readonly schema?: string | undefined
@@ -15,13 +15,15 @@ export interface Tables {
 export interface Names {
   readonly schema: string
   readonly lease: string
-  /** The holders whose limit is above 1. */
+  /** The table of holders whose limit is above 1. */
   readonly shared: string
   readonly line: string
   readonly index: string
-  /** The last tokens of advisory locks. */
+  /** The table of the last tokens of advisory locks. */
   readonly tokens: string
-  /** A function. Its name contains the format number, so that versions with different functions can share the tables. */
+  /**
+   * The name of a function. It contains the format number, so that versions with different functions can share the tables.
+   */
   call(verb: string): string
 }
 

@@ -5,7 +5,7 @@ import { Notifications } from '../wire/notifications.ts'
 import type { PostgresConnection, PostgresDriver } from './connection.ts'
 import { failure } from './failure.ts'
 
-/** Receives the notifications of a channel, over its own connection. */
+/** Receives the notifications of a channel over its own connection. */
 export function notificationsOf(clock: Clock, driver: PostgresDriver, channel: string): Notifications {
   return new Notifications(clock, {
     subscribe(notified, ended, closing) {
@@ -20,7 +20,10 @@ export function notificationsOf(clock: Clock, driver: PostgresDriver, channel: s
   })
 }
 
-/** Rejects for a pooler. It gives the connection to other clients between two statements, and the messages with it. */
+/**
+ * Rejects if the connection goes through a pooler. A pooler gives the connection, and the messages with it, to other
+ * clients between two statements.
+ */
 async function checkDirect(connection: PostgresConnection): Promise<void> {
   const pid = Number(await connection.askInTime('select pg_backend_pid()::text, $0'))
   if (connection.pid === undefined || connection.pid === pid) return

@@ -23,11 +23,11 @@ interface Target {
   readonly minTtl: number | undefined
 }
 
-/** Options of the store. The others are for the driver. */
+/** The options of the store. The other options are for the driver. */
 const OURS: ReadonlySet<string> = new Set(['table', 'create', 'direct', 'minTtl'])
 const DRIVERS: ReadonlySet<string> = new Set(['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'])
 
-/** Its tables would be among those that `prisma db push` drops. */
+/** The reason to refuse the option `schema` of Prisma: the tables would be among those that `prisma db push` drops. */
 const OF_PRISMA =
   'the PostgreSQL URL has the option schema, which is for Prisma: leave it out, because the tables of Holdfast are in a ' +
   'schema of their own; table=SCHEMA.TABLE names another'
@@ -90,7 +90,7 @@ export function migrationOf(url: string): string {
   return migration(tablesOf(url))
 }
 
-/** No message repeats the URL: it may contain a password. */
+/** Parses a URL. No message repeats the URL, because it may contain a password. */
 function read(text: string): Target {
   const url = parse(text)
   if (url.searchParams.has('schema')) throw invalid(OF_PRISMA)
@@ -112,7 +112,7 @@ function read(text: string): Target {
   }
 }
 
-/** The tables of `[SCHEMA.]TABLE`. */
+/** Parses `[SCHEMA.]TABLE`. */
 function tablesIn(text: string | undefined): Tables {
   if (text === undefined) return {}
   const dot = text.indexOf('.')
@@ -123,7 +123,7 @@ function tablesIn(text: string | undefined): Tables {
 
 function parse(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  // With an @ in its path, the host may be the user and the port the beginning of a password.
+  // If the path contains an @, the host may be the user, and the port the beginning of a password.
   if (!url || url.pathname.includes('@'))
     throw invalid(
       `the URL of the PostgreSQL store is invalid: ${SHAPE}; percent-encode special characters in a password`,
@@ -145,7 +145,7 @@ function clientOf(given: URL): PostgresClient {
   if (pg) return new pg.Pool({ connectionString: url.href, ssl })
   const postgresJs = load('postgres') as ((url: string, options: object) => PostgresClient) | undefined
   const host = decodeURIComponent(url.hostname)
-  // It would read a Unix socket in a URL as a host name.
+  // postgres.js would read a Unix socket in a URL as a host name.
   if (postgresJs) return postgresJs(url.href, { ssl, ...(host.startsWith('/') && { host }) })
   throw new LeaseError('DRIVER_MISSING', `a postgres: store needs a client of PostgreSQL: npm i pg ${WHERE}`)
 }

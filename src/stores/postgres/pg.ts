@@ -15,7 +15,7 @@ interface Client {
   readonly processID: number | null
   readonly pipeline?: boolean
   connect(): Promise<unknown>
-  /** A list of results for several statements. */
+  /** Resolves to a list of results if there are several statements. */
   query(query: object): Promise<Result | Result[]>
   on(event: string, listener: (...args: never[]) => void): unknown
   end(): Promise<void>
@@ -36,10 +36,10 @@ const OWN = {
   keepAliveInitialDelayMillis: 1_000,
 }
 
-/** Every value as the text that the server sent, whatever parsers are set. */
+/** Leaves every value as the text that the server sent, whatever parsers are set. */
 export const TEXT: { getTypeParser(): (value: string) => string } = { getTypeParser: () => String }
 
-/** A `Pool` or a `Client` of pg. */
+/** The driver for a `Pool` or a `Client` of pg. */
 export function pg(client: object): Driver<Wire> | undefined {
   const { options, Client, connectionParameters: parameters } = client as Config
   if (typeof Client === 'function' && typeof options === 'object' && options !== null)
@@ -47,7 +47,7 @@ export function pg(client: object): Driver<Wire> | undefined {
   if (typeof parameters !== 'object' || parameters === null) return undefined
   const { password, ssl, enableChannelBinding, scramMaxIterations, connection } = client as Config
   const stream = (connection as { stream?: object } | undefined)?.stream
-  // The function that made it is gone, so a connection of our own would go elsewhere.
+  // The function that made this stream is not kept, so our own connection would go elsewhere.
   if (stream && stream.constructor !== Socket && !(ssl && stream instanceof TLSSocket))
     throw invalid(
       'this Client of pg has a stream of its own, which it does not show: pass a Pool with the same options',
@@ -83,14 +83,14 @@ function driver(Client: Constructor, options: Config): Driver<Wire> {
       } finally {
         signal.removeEventListener('abort', giveUp)
       }
-      // The core keeps the process alive while a request waits for its answer. An idle connection does not.
+      // An idle connection does not keep the process alive. The core does that while a request waits for its answer.
       client.unref?.()
       return wire(client)
     },
   }
 }
 
-/** pg connects what this returns, by a path, or by a port and a host. */
+/** pg connects the socket that this returns, with a path or with a port and a host. */
 function socket(): Socket {
   const own = new Socket()
   const connect = own.connect.bind(own)
@@ -102,7 +102,7 @@ function socket(): Socket {
 function wire(client: Client): Wire {
   let isOpen = true
   const turns = new Sequence()
-  // Versions that cannot pipeline would queue it themselves, and some warn about that.
+  // Versions that cannot pipeline would queue the query themselves, and some warn about that.
   const query = (config: object): Promise<Result | Result[]> =>
     client.pipeline ? client.query(config) : turns.run(() => client.query(config))
   client.on('end', () => {
@@ -130,7 +130,9 @@ function wire(client: Client): Wire {
   }
 }
 
-/** Not `end()`, because that waits for requests in flight, and for a server that may not respond. */
+/**
+ * Closes the connection. It does not use `end()`, which waits for requests in flight and for a server that may not respond.
+ */
 function destroy(client: Client): void {
   client.end().catch(() => {})
   client.connection?.stream?.destroy?.()

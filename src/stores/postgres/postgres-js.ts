@@ -11,7 +11,7 @@ interface Result extends Array<(Uint8Array | null)[]> {
 }
 
 interface Query extends Promise<Result> {
-  /** The bytes of each value, and a list of results for several statements. */
+  /** Resolves to the bytes of each value; for several statements, to a list of results. */
   raw(): Promise<Result | Result[]>
 }
 
@@ -30,10 +30,10 @@ interface Options {
   readonly ssl?: boolean | string | object
 }
 
-/** The request for TLS: its length, and its code. `N` refuses it. */
+/** The request for TLS, which consists of its length and its code, and the answer `N` that refuses it. */
 const TLS_REQUEST = { ask: Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]), answer: /^N/ }
 
-/** postgres.js. */
+/** The driver for postgres.js. */
 export function postgresJs(client: object): Driver<Wire> | undefined {
   const sql = client as Partial<Sql>
   if (typeof sql.unsafe !== 'function' || typeof sql.options !== 'object') return undefined
@@ -43,7 +43,7 @@ export function postgresJs(client: object): Driver<Wire> | undefined {
 
 async function open(client: Sql, addresses: Address[], signal: AbortSignal): Promise<Wire> {
   const factory = load('postgres') as ((options: object) => Sql) | undefined
-  // If it cannot be found, as in a bundle, the caller's client is used. Each query may then use another of its
+  // If the factory cannot be found, as in a bundle, the caller's client is used. Each query may then use another of its
   // connections, so there is no process id.
   if (!factory) return { ...wire(client, { isOpen: () => true, onEnd: () => {}, close: () => {} }), pid: undefined }
   let isOpen = true
@@ -55,7 +55,7 @@ async function open(client: Sql, addresses: Address[], signal: AbortSignal): Pro
   // The parsed options of another instance are used unchanged, as postgres.js does for its own listeners.
   const own = factory({
     ...options,
-    // It would silently try the next host while a request waits for the first.
+    // With several hosts, it would silently try the next one while a request waits for the first.
     host: options.host.slice(0, 1),
     port: options.port.slice(0, 1),
     shared: { retries: 0, typeArrayMap: {} },
@@ -67,7 +67,7 @@ async function open(client: Sql, addresses: Address[], signal: AbortSignal): Pro
     transform: { column: {}, value: {}, row: {} },
     debug: false,
     onparameter: undefined,
-    onnotice: () => {}, // it would print them
+    onnotice: () => {}, // it would print notices
     ssl: endedBy(over.signal, options.ssl),
     socket: options.socket ?? (async () => (socket = await connectTo(addresses, signal))),
     onnotify: (channel: string, message: string) => notified.get(channel)?.(message),
@@ -99,7 +99,7 @@ async function open(client: Sql, addresses: Address[], signal: AbortSignal): Pro
   } catch (error) {
     close()
     const [address] = addresses
-    // It begins TLS also with a server that has refused it.
+    // It also begins TLS with a server that has refused it.
     const isTls = options.ssl && address && 'host' in address && /before secure TLS/.test(String(error))
     if (isTls && (await isPlain(address, TLS_REQUEST, signal)))
       throw new Error('the server does not support SSL connections')
@@ -109,7 +109,7 @@ async function open(client: Sql, addresses: Address[], signal: AbortSignal): Pro
   }
 }
 
-/** The same TLS options with a signal that destroys the socket. For `prefer` postgres.js accepts only the word. */
+/** The same TLS options, with a signal that destroys the socket. For `prefer` postgres.js accepts only that word. */
 function endedBy(signal: AbortSignal, ssl: Options['ssl']): Options['ssl'] {
   if (!ssl || ssl === 'prefer') return ssl
   const isLax = ssl === 'require' || ssl === 'allow'
@@ -124,7 +124,7 @@ function wire(sql: Sql, rest: Pick<Wire, 'isOpen' | 'onEnd' | 'close'>): Wire {
       return pid
     },
     async firstRow(text) {
-      // Neither the caller's types nor the transform of a value change bytes.
+      // The caller's types and the transform of a value do not change bytes.
       const results = await sql.unsafe(text).raw()
       const result = ('state' in results ? results : results.at(-1)) as Result | undefined
       pid = result?.state?.pid ?? undefined
@@ -148,8 +148,8 @@ function addressesOf({ host, port, path }: Options): Address[] {
 }
 
 /**
- * Its sockets must not keep a process alive, and it does not expose them. Each attempt begins with another host, because
- * one that answers may be a standby. `signal` ends only the attempt.
+ * Connects a socket that does not keep the process alive, because postgres.js does not expose its sockets. Each attempt
+ * begins with another host, because one that answers may be a standby. `signal` ends only the attempt.
  */
 async function connectTo(addresses: Address[], signal: AbortSignal): Promise<Socket> {
   let failure: unknown
@@ -160,8 +160,9 @@ async function connectTo(addresses: Address[], signal: AbortSignal): Promise<Soc
     const giveUp = (): void => void socket.destroy(new Error('not connected in time'))
     signal.addEventListener('abort', giveUp)
     try {
-      // It sends this as the host name in the TLS handshake (SNI). Providers with many databases at one address need that.
-      // For an address it passes none, and Node then compares the certificate with `_host`, or else with "localhost".
+      // postgres.js sends this as the host name in the TLS handshake (SNI). Providers with many databases at one address
+      // need that. For an IP address it passes no name, and Node then compares the certificate with `_host`, or otherwise
+      // with "localhost".
       return Object.assign(await connected(socket), 'host' in address && { host: address.host, _host: address.host })
     } catch (error) {
       failure = error

@@ -2,7 +2,10 @@ import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Names } from './names.ts'
 import { BEGIN, FORGETFUL, ms, NOW, QUEUE, SETTINGS } from './sql.ts'
 
-/** In: `[{i, name, id}]`. A release touches only the rows of its claim: those of the name are locked by grants. */
+/**
+ * The function for a batch of releases. Input: `[{i, name, id}]`. A release changes only the rows of its claim, because the
+ * rows of the name are locked by grants.
+ */
 export function release({ lease, shared, line, call }: Names): string {
   const orders = 'json_to_recordset(_orders) as a(i integer, name text, id text)'
   const own = (table: string): string => `

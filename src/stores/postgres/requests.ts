@@ -7,7 +7,7 @@ import { exhausted } from './exhausted.ts'
 /** The answer of a function to one request: a word and its values. */
 export type Answer = readonly [kind: string, ...rest: unknown[]]
 
-/** The parameters of a function, as it has them in order. `until` is the last, if the request can become stale. */
+/** The parameters of a function, in its order. If the request can become stale, the last one is `until`. */
 export type Parameters = Readonly<Record<string, string | number | boolean>>
 
 /** Sends requests to the server, which returns `[time, [answer, …]]` as JSON. */
@@ -16,7 +16,7 @@ type Ask = (connection: PostgresConnection, requests: readonly Parameters[]) => 
 interface Request {
   readonly parameters: Parameters
   readonly until: number | undefined
-  /** When to stop retrying it while its row is locked. */
+  /** The time until which the request is retried while its row is locked. */
   readonly patientUntil: number
   readonly signal: AbortSignal
   resolve(answer: Answer): void
@@ -24,21 +24,24 @@ interface Request {
 }
 
 export interface RequestOptions {
-  /** The ttl of the claim. Its request is stale after a third of that. @default never stale */
+  /** The ttl of the claim. The request is stale after a third of it. @default never stale */
   readonly ttl?: number | undefined
   readonly signal: AbortSignal
 }
 
 /**
- * Milliseconds for which a request is retried while its row is locked. A claim that did not get the name may lock its row
- * until the winner's transaction ends, which takes a write to the disk.
+ * Milliseconds for which a request is retried while its row is locked. A claim that did not get the name may keep its row
+ * locked until the winner's transaction ends, which takes a write to the disk.
  */
 const LOCK_PATIENCE = 1_000
 
-/** PostgreSQL takes 7 to 10 us for each request, and for a statement as much as for thirty. It blocks no other client. */
+/**
+ * The sizes of batches. PostgreSQL needs 7 to 10 us for each request, and as much for a statement as for thirty requests.
+ * It blocks no other client.
+ */
 const [WORTH_SENDING, LARGEST] = [32, 256]
 
-/** Puts requests of one kind to the server. Those that arrive while others are in flight share the next statement. */
+/** Sends requests of one kind to the server. Requests that arrive while others are in flight share the next statement. */
 export class Requests {
   readonly #batched: BatchedRequests<PostgresConnection, Request, readonly Answer[]>
 
@@ -54,7 +57,7 @@ export class Requests {
     })
   }
 
-  /** Rejects with a `LeaseError`. */
+  /** Resolves to the answer of the server. Rejects with a `LeaseError`. */
   put(parameters: Parameters, { ttl, signal }: RequestOptions): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const now = performance.now()
@@ -83,7 +86,7 @@ async function carryOut(
   return answers
 }
 
-/** The claim fits, and it is its turn: its row was locked, perhaps only by another claim. */
+/** Could the claim be granted but for a row that was locked, perhaps only by another claim? */
 function isBlocked(answer: Answer): boolean {
   return answer[0] === 'busy' && answer[6] === true
 }

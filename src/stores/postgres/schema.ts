@@ -8,16 +8,18 @@ import { LAST_TOKEN, QUEUE, SAFE_PATH } from './sql.ts'
 import { review, wake } from './state.ts'
 
 /**
- * The tables and functions under the chosen names; idempotent. A batch of requests is one call of one function, so that
- * it works in any mode of a pooler. A lone `acquire` or `release` has a function of its own (fast-path.ts). In all functions:
+ * The SQL that creates the tables and functions under the chosen names. It may run again. A batch of requests is one call
+ * of one function, so it works in any mode of a pooler. A single `acquire` or `release` has its own function
+ * (fast-path.ts). In all functions:
  *
- * - Each statement has its own snapshot: rows that one statement locked are read by the next.
- * - Taking or breaking a lease locks its row `for update`, which a guard (`for key share`) blocks. Renewing or releasing
- *   locks it `for no key update`, which a guard does not block. Neither waits: `skip locked`. Three exceptions: a request
- *   that inserts a row waits for another transaction that is inserting that name, one that joins or leaves a queue for
- *   one that has locked the row of that waiter, and one for a slot of a larger limit for 20 ms for the row of its name.
+ * - Each statement has its own snapshot, so it reads the latest content of rows that an earlier statement locked.
+ * - Acquiring or breaking a lease locks its row `for update`, which a guard (`for key share`) blocks. Renewing or releasing
+ *   locks it `for no key update`, which a guard does not block. Neither waits: `skip locked`. There are three exceptions. A
+ *   request that inserts a row waits for another transaction that is inserting that name. One that joins or leaves a queue
+ *   waits for a transaction that has locked the row of that waiter. One for a slot of a limit above 1 waits up to 20 ms for
+ *   the row of its name.
  * - A claim that loses writes nothing, so it costs neither WAL nor a disk sync.
- * - Time is read at the start, or once a lock was taken: no later than anything that depends on it.
+ * - The time is read at the start, or after a lock was acquired: before anything that depends on it.
  */
 export function schemaSql(names: Names): string {
   const { schema, lease, shared, line } = names
@@ -89,8 +91,8 @@ ${prune(names)}`
 }
 
 /**
- * Creates the schema if it is missing. `create schema if not exists` would need the right to create schemas even if there is
- * nothing to create.
+ * Creates the schema if it is missing. `create schema if not exists` would need the right to create schemas even if the
+ * schema exists.
  */
 export function schemaIfMissing(schema: string): string {
   return `${SAFE_PATH}

@@ -1,21 +1,21 @@
-/** The settings of all functions. */
-
 export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
 
-/** Milliseconds. */
+/** The longest wait for a lock in milliseconds. */
 export const LONGEST_LOCK = 1_000
 const LOCK_TIMEOUT = `lock_timeout = ${LONGEST_LOCK}`
 
-/** With -10, a time in an answer would be wrong by minutes. */
+/** With -10, a time in an answer could be wrong by minutes. */
 const EXACT = 'extra_float_digits = 1'
 
 /**
- * A request that waits for a lock, such as for a table that is being rewritten, ends before its client gives up. Otherwise
- * its server process would wait for ever, each retry would add another, and no connection would be left.
+ * The settings of all functions. A request that waits for a lock, for example while a table is rewritten, ends before its
+ * client gives up. Otherwise its server process would wait forever, each retry would add another one, and no connection
+ * would be left.
  *
  * Plans must not depend on how full the tables were when they were planned. A bitmap has no order: to find the first ten
- * waiters, all would be sorted. No operators of other schemas are found, and nothing is compiled (JIT): that takes longer
- * than a request may, and PostgreSQL misjudges its cost for these plans. Times are not rounded, whatever the role has set.
+ * waiters, it would sort all of them. Operators of other schemas are not found. Queries are not compiled (JIT), because
+ * that takes longer than a request may take, and PostgreSQL misjudges its cost for these plans. Times are not rounded,
+ * whatever the role has set.
  */
 export const SETTINGS: string = `language plpgsql volatile
 set search_path = pg_catalog
@@ -30,18 +30,21 @@ set ${LOCK_TIMEOUT}
 as $holdfast$
 #variable_conflict use_column`
 
-/** Those of a function that only functions with `SETTINGS` call: it runs with theirs. */
+/** The settings of a function that is called only by functions with `SETTINGS`. It runs with theirs. */
 export const INNER: string = `language plpgsql volatile
 set search_path = pg_catalog
 as $holdfast$
 #variable_conflict use_column`
 
-/** Otherwise a role that may create objects in a schema of the path could shadow functions, which then run with our rights. */
+/**
+ * Restricts the search path. Otherwise a role that may create objects in a schema of the path could shadow functions, which
+ * would then run with our rights.
+ */
 export const SAFE_PATH: string = 'set local search_path = pg_catalog, pg_temp;'
 
 /**
- * A statement outside the functions. It has exact times, waits for a lock as long as they do, and finds only functions and
- * operators of PostgreSQL. All statements in one message are one transaction, in any mode of a pooler.
+ * Makes a statement outside the functions. It has exact times, waits for a lock as long as the functions do, and finds only
+ * functions and operators of PostgreSQL. All statements in one message are one transaction, in any mode of a pooler.
  */
 export function inTime(statement: string, values: readonly string[]): string {
   return `${SAFE_PATH}\nset local ${EXACT};\nset local ${LOCK_TIMEOUT};\n${withValues(statement, values)}`
@@ -55,7 +58,7 @@ export const BEGIN: string = `begin
     raise exception 'the isolation level is %', current_setting('transaction_isolation') using errcode = 'HF001';
   end if;`
 
-/** A crash must not lose a grant. It may lose other changes. */
+/** Makes a grant durable: a crash must not lose it. Other changes may be lost. */
 export const DURABLE: string = `if current_setting('synchronous_commit') = 'off' then
       perform set_config('synchronous_commit', 'on', true);
     end if;`
@@ -65,31 +68,32 @@ export const NOW: string = `_now constant timestamptz := clock_timestamp();
   _time constant double precision := extract(epoch from _now) * 1000;`
 export const FLOOR: string = '_floor constant bigint := floor(_time * 1000);'
 
-/** An interval of milliseconds. */
+/** An interval in milliseconds. */
 export function ms(expression: string): string {
   return `${expression} * interval '1 millisecond'`
 }
 
 /**
- * The name, in a search for all waiters. A search for one waiter has plain `name`. So each search has one index that fits. Of
- * two, PostgreSQL chose that of the queue for a waiter by its id, and read thousands of rows.
+ * The name, as a search for all waiters compares it. A search for one waiter compares `name`. So only one index fits each
+ * search. If two fitted, PostgreSQL chose that of the queue for a search by id, and read thousands of rows.
  */
 export const QUEUE: string = "(name || '')"
 
-/** One deletion of what has lapsed looks at, or deletes, at most this number of waiters. */
+/** The largest number of lapsed waiters that one deletion reads or deletes. */
 export const MOST_LAPSED = 1_000
 
-/** Above the `seq` of every waiter. */
+/** A number above the `seq` of every waiter. */
 export const LAST_SEQ: string = '9223372036854775807'
 
-/** The milliseconds from now until a time. */
+/** The milliseconds from now until this time. */
 export function since(moment: string): string {
   return `extract(epoch from ${moment} - _now) * 1000`
 }
 
 /**
- * A statement with inline values. Parameters cost more. postgres.js first requests their types, in another round trip. And
- * PostgreSQL takes a tenth longer for a lone request: the extended protocol has five messages in place of one.
+ * Makes a statement with inline values, because parameters cost more. For them, postgres.js first requests their types, in
+ * another round trip. PostgreSQL needs a tenth more time for a single request: the extended protocol has five messages
+ * instead of one.
  */
 export function withValues(text: string, values: readonly string[]): string {
   return text.replace(/\$(\d+)/g, (place, i) => {

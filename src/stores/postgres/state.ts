@@ -2,21 +2,28 @@ import { TURN } from '../../contract/time.ts'
 import type { Names } from './names.ts'
 import { INNER, LAST_SEQ, MOST_LAPSED, ms, QUEUE } from './sql.ts'
 
-/** The largest number of waiters ahead that is counted. Without it, the cost of a crowd is the square of its size. */
+/**
+ * The largest number of waiters ahead that is counted. Without it, the cost of a crowd would grow with the square of its
+ * size.
+ */
 const MOST_AHEAD = 200
 
-/** Milliseconds. No position is kept for longer. */
+/** The longest lifetime of a position in milliseconds. */
 const LONGEST_LIFETIME = 5_000
 
-/** A time that is later than it can be was written before the clock was set back. A process may be paused for this long. */
+/**
+ * The time by which an end may seem too late because a process was paused. A later end was written before the clock was set
+ * back.
+ */
 const SLACK = "interval '20 ms'"
 
-/** The waiters of `_name` that count, also those that have lapsed and are not deleted yet. */
+/** A condition for the waiters of `_name` that count, including those that have lapsed and are not deleted yet. */
 const COUNTED = `${QUEUE} = _name and not gone and not passed`
 
 /**
- * Reads what decides a request of `_id` for `_name` at `_now`. Shared leases count until they end, or, once `_isReviewed`, for
- * as long as their rows are there: one that has ended, and is locked by a guard or a renewal, is not deleted.
+ * The statement that reads what decides a request of `_id` for `_name` at `_now`. Shared leases count until they end. Once
+ * `_isReviewed` is true, they count while their rows exist: a lease that has ended is not deleted while a guard or a
+ * renewal has locked it.
  */
 export function readState({ lease, shared, line }: Names): string {
   const ahead = `${COUNTED} and seq < coalesce(p.seq, ${LAST_SEQ})`
@@ -51,28 +58,32 @@ export function readState({ lease, shared, line }: Names): string {
     into _s`
 }
 
-/** Must the name be reviewed before a claim is judged? */
+/** Must the name be reviewed before a claim can be decided? */
 export const IS_OLD: string = '(_s.is_holder_old or _s.are_shared_old or _s.is_queue_old)'
 
-/** Is there room for a claim beside the holders? */
+/** Is there room for a claim in addition to the holders? */
 export function fits(limit: string, units: string): string {
   return `(not _s.is_held and _s.highest < ${limit} and least(${limit}, _s.least_limit) - _s.used >= ${units})`
 }
 
-/** When the grace period of the first waiter is over. `expires_at` of a name that nobody holds alone is when it was changed. */
+/**
+ * The end of the first waiter's grace period. If no claim holds the name alone, `expires_at` is the time when the name was
+ * last changed.
+ */
 const GRACE_ENDS = `(coalesce(_s.expires_at, '-infinity') + ${ms('_s.first_grace')})`
 
-/** May the claim pass the only waiter that is before it? */
+/** May the claim pass the only waiter ahead of it? */
 export const IS_PASSABLE: string = `(_s.ahead = 1 and ${fits('_s.first_limit', '_s.first_units')}
   and ${GRACE_ENDS} <= _now)`
 
-/** Milliseconds until the answer may be another one if nobody releases anything. Null: only others can change it. */
+/** Milliseconds until the answer may be different if nothing is released. Null: only others can change it. */
 export const NEXT_CHANGE: string = `extract(epoch from least(case when _s.is_held then _s.expires_at end, _s.ends, _s.lapses,
   case when _s.ahead = 1 and ${fits('_s.first_limit', '_s.first_units')} and ${GRACE_ENDS} > _now then ${GRACE_ENDS} end) - _now) * 1000`
 
 /**
- * Ends what is over, of a name whose row the caller has locked `for update`, and corrects times that were written before the
- * clock was set back. Out: 2 if slots were freed or there is another first waiter, 1 if there is another second one, else 0.
+ * Ends the leases and positions that have lapsed, for a name whose row the caller has locked `for update`. Corrects times
+ * that were written before the clock was set back. Output: 2 if slots were freed or another waiter is now the first, 1 if
+ * another one is the second, otherwise 0.
  */
 export function review({ lease, shared, line, call }: Names): string {
   const ofName = 'name = _name'
@@ -125,8 +136,8 @@ end $holdfast$;`
 }
 
 /**
- * Wakes the first waiter if it fits, and tells the second to ask after the grace period of the first. `_isChanged`: as of now;
- * else only the second is told. `_except` is asking.
+ * Wakes the first waiter if it fits, and tells the second to ask after the grace period of the first. `_isChanged`: the
+ * name changed just now; otherwise only the second is notified. `_except` is the waiter that asks.
  */
 export function wake({ lease, shared, line, call }: Names): string {
   return `create or replace function ${call('wake')}(_name text, _now timestamptz, _isChanged boolean, _except text) returns void ${INNER}

@@ -31,26 +31,26 @@ import type { Names } from './names.ts'
 import { notificationsOf } from './notifications.ts'
 import { type Answer, type Parameters, Requests } from './requests.ts'
 
-/** Milliseconds after which a waiter asks again if it has no position yet because its row was locked. */
+/** Milliseconds after which a waiter asks again if it has no position yet, because its row was locked. */
 const LOCKED = 10
 
-/** Stands for the round trip that the connection has measured. */
+/** A placeholder for the round trip that the connection has measured. */
 const UNKNOWN = -1
 
-/** The largest number of waiters that one request keeps. It takes PostgreSQL 10 to 50 ms, and renewals wait for it. */
+/** The largest number of waiters that one request keeps. That takes PostgreSQL 10 to 50 ms, and renewals wait for it. */
 const MOST_KEPT = 500
 
 export interface PostgresStoreOptions {
   readonly names: Names
   readonly create: boolean
-  /** Opens the connection for notifications. Without it waiters poll. */
+  /** Opens the connection for notifications. Without it, waiters poll. */
   readonly direct: PostgresDriver | undefined
 }
 
 export class PostgresStore implements Store {
   readonly kind = 'postgres'
   readonly guarantees: Guarantees
-  /** Only where a connection can subscribe. */
+  /** This exists only if a connection can subscribe. */
   readonly watch?: NonNullable<Store['watch']>
   readonly #clock = systemClock()
   readonly #names: Names
@@ -120,7 +120,7 @@ export class PostgresStore implements Store {
       reportStale('postgres', 'withdrawn')
       return { held: false, retryAfter: LONGEST_REQUEST, ahead: 0 }
     }
-    // If it was aborted, a later request may have been answered already.
+    // If the request was aborted, a later request may already have been answered.
     if (kind === 'busy')
       return this.#busy(claim, answer, this.#notifications?.covers(subscription), queue && !signal.aborted)
     if (kind !== 'held') throw locked(name)
@@ -199,14 +199,15 @@ export class PostgresStore implements Store {
     if (isTold) this.#places.told(claim, { grantAt: this.#clock.now() + next, rank: ahead, isUnseen: !wasSeen })
     const kept = isTold && listens && waits
     const holder = found ? recordOf(claim.name, found) : undefined
-    // A release of the meantime did not see a position that was not committed. For those that are kept, one request looks.
+    // A release that came meanwhile did not see a position that was not yet committed. For the waiters that are kept, one
+    // request checks that.
     return { held: false, retryAfter: delay, ahead, listens: listens && (kept || wasSeen), kept, holder }
   }
 }
 
 type HolderAnswer = [token: string, owner: string, note: string, remaining: number, limit?: number, slots?: number[]]
 
-/** `next`: milliseconds until the answer may be another one. `wasSeen`: the claim had its position before this request. */
+/** `next`: milliseconds until the answer may be different. `wasSeen`: the claim had its position before this request. */
 type BusyAnswer = [
   kind: string,
   next: number,
@@ -234,10 +235,10 @@ function recordOf(name: string, [token, owner, note, remaining, limit, slots]: H
   }
 }
 
-/** `next`: milliseconds until the first of the waiters may be granted. It has `ahead` others before it. */
+/** `next`: milliseconds until the first of the waiters may be granted. `ahead`: the number of others before it. */
 type KeptAnswer = [time: number, next: number | null, ahead: number, first: string | null, lost: string[]]
 
-/** One request has a function of its own, without JSON. */
+/** Uses the function for a single request, which needs no JSON, if there is only one. */
 function askOneOr(
   connection: PostgresConnection,
   one: string,

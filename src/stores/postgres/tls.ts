@@ -3,22 +3,22 @@ import { invalid, show } from '../../contract/check.ts'
 import { withoutBrackets } from '../url/options.ts'
 import { readPemFile } from '../url/pem.ts'
 
-/** What pg and postgres.js pass to `tls.connect`. `false`: no TLS. */
+/** The TLS options that pg and postgres.js pass to `tls.connect`. `false`: no TLS. */
 export type Tls = false | Readonly<Record<string, unknown>>
 
-/** The TLS options of a URL that name files, and their names in `tls.connect`. */
+/** The TLS options of a URL whose values are files, and their names in `tls.connect`. */
 const FILES = { sslrootcert: 'ca', sslcert: 'cert', sslkey: 'key' } as const
 
 /**
- * Takes the TLS options out of a URL. Their meaning differs between the clients: with postgres.js `sslmode=require` accepts
- * every certificate. Here the certificate and the host name are verified, unless `sslmode` is `no-verify`.
- * Throws `INVALID_ARGUMENT`.
+ * Removes the TLS options from a URL, and returns what they mean. Their meaning differs between the clients: with
+ * postgres.js `sslmode=require` accepts every certificate. Here the certificate and the host name are verified, unless
+ * `sslmode` is `no-verify`. Throws `INVALID_ARGUMENT`.
  */
 export function takeTls(url: URL): Tls {
   const options = url.searchParams
   const files = Object.entries(FILES).filter(([name]) => options.has(name))
   const given = options.get('sslmode')
-  const isSocket = /^%2f/i.test(url.hostname) // which has no TLS: libpq ignores the variable there
+  const isSocket = /^%2f/i.test(url.hostname) // a Unix socket has no TLS: libpq ignores the variable there
   const [mode, source] =
     given !== null || files.length > 0
       ? [given ?? 'verify-full', 'sslmode in the URL of the PostgreSQL store']
@@ -26,7 +26,7 @@ export function takeTls(url: URL): Tls {
   const host = withoutBrackets(url.hostname)
   const tls = {
     rejectUnauthorized: verifies(mode, source),
-    // Without it tls.connect compares the certificate of an address with "localhost".
+    // Without a host, tls.connect compares the certificate of an IP address with "localhost".
     host,
     ...(isIP(host) === 0 && { servername: host }),
     ...Object.fromEntries(

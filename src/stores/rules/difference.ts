@@ -1,23 +1,23 @@
 import { positionLifetime } from './name.ts'
 import type { Waiter } from './state.ts'
 
-/** What a store has to write of a list whose entries are found by their ids. */
+/** The changes that a store must write of a list whose entries have ids. */
 export interface Difference<Entry> {
-  /** To delete, first. */
+  /** The entries to delete, before anything is added. */
   readonly ended: readonly Entry[]
-  /** To append, in order. */
+  /** The entries to append, in order. */
   readonly added: readonly Entry[]
-  /** To replace where they stand. */
+  /** The entries to replace in their positions. */
   readonly changed: readonly Entry[]
 }
 
-/** How a list came to be another one. An entry that has moved to the end was ended, and added again. */
+/** The difference between two versions of a list. An entry that has moved to the end counts as ended and added again. */
 export function difference<Entry extends { readonly id: string }>(
   before: readonly Entry[],
   after: readonly Entry[],
 ): Difference<Entry> {
   let next = 0
-  while (next < before.length && before[next] === after[next]) next += 1 // mostly all of them
+  while (next < before.length && before[next] === after[next]) next += 1 // usually these are all entries
   const places = new Map<string, number>()
   for (let place = next; place < before.length; place += 1) places.set(before[place]?.id ?? '', place)
   const added: Entry[] = []
@@ -36,7 +36,7 @@ export function difference<Entry extends { readonly id: string }>(
 }
 
 /**
- * Need a position not be written, because it was written lately? It is written again when a quarter of its lifetime is over: a
+ * Was a position written recently enough to need no write? It is written again when a quarter of its lifetime has passed: a
  * waiter asks after a third, or when it is woken.
  */
 export function isFresh(before: Waiter, after: Waiter, now: number): boolean {

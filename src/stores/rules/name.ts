@@ -19,13 +19,13 @@ export interface Held {
 /** The claim does not hold. */
 export interface Refusal {
   readonly held: false
-  /** Milliseconds until it asks again if nothing wakes it. */
+  /** Milliseconds until the claim asks again if nothing wakes it. */
   readonly retryAfter: number
-  /** How many waiters count before it. */
+  /** The number of waiters that count before it. */
   readonly ahead: number
 }
 
-/** Hints to waiters: the id of the claim, and after how many milliseconds it asks. */
+/** Hints to waiters: the ids of their claims, and the milliseconds after which each asks. */
 export type Wakes = ReadonlyMap<string, number>
 
 /** Milliseconds for which a position is kept after the last request of its waiter. The waiter asks after a third of that. */
@@ -34,15 +34,16 @@ export function positionLifetime(ttl: number): number {
 }
 
 /**
- * The rules of one name, and their specification: no slot is used twice, and every slot in use is below every limit in
- * use. It is the state of the name at `now`. Each method decides one request and changes the state, without a clock and
+ * The rules of one name, and their specification: no slot is used twice, and every slot in use is below every limit in use.
+ * An object is the state of the name at `now`. Each method decides one request and changes the state, without a clock and
  * without input or output. The entries of a state are never changed in place, so a store finds what to write by comparing.
  *
- * Who is next: waiters are served in the order in which they came.
- * 1. A claim is granted if it fits beside the holders, and no waiter counts before it.
- * 2. It may pass one waiter that fits too and did not ask within its grace period, counted from `changed`. That waiter
+ * Waiters are served in the order in which they came, by these rules:
+ *
+ * 1. A claim is granted if it fits in addition to the holders, and no waiter counts before it.
+ * 2. It may pass one waiter that also fits and did not ask within its grace period, counted from `changed`. That waiter
  *    keeps its position, and counts again once it asks.
- * 3. If the first waiter does not fit, nobody behind it is granted: so a writer and a claim for many slots are served.
+ * 3. If the first waiter does not fit, no waiter behind it is granted. So a writer or a claim for many slots is served.
  * 4. A claim that does not queue comes after all waiters.
  */
 export class Name {
@@ -57,13 +58,13 @@ export class Name {
   #isChanged = false
   #hasNewSecond = false
 
-  /** `floor`: a new token is at least this number. */
+  /** `floor`: the lowest number for a new token. */
   constructor(now: number, { holders, waiters, gone, token, changed }: NameState, floor = 0) {
     this.now = now
     this.#floor = floor
     this.#token = token
     this.#changed = Math.min(changed, now) // the clock may have been set back
-    // What ends later than its lifetime from now was written before the clock was set back.
+    // A lease or position that ends later than a full lifetime from now was written before the clock was set back.
     this.#holders = holders.map(each => {
       return each.expires > now + each.ttl + 1 ? { ...each, expires: now + each.ttl } : each
     })
@@ -88,8 +89,8 @@ export class Name {
   }
 
   /**
-   * The waiters to wake after what was decided, but the one whose id is `answered`. `isChanged`: also after what others decided
-   * before.
+   * The waiters to wake after the decisions, except the one with the id `answered`. With `isChanged`, this also includes
+   * earlier decisions of others.
    */
   wakes(answered?: string, isChanged: boolean = this.#isChanged): Wakes {
     const wakes = new Map<string, number>()
@@ -106,7 +107,7 @@ export class Name {
     const { id, ttl } = asker
     if (this.#gone.has(id)) return { held: false, retryAfter: LONGEST_REQUEST, ahead: 0 }
     const own = this.#holders.find(holder => holder.id === id)
-    // A copy of the request must not shorten what a renewal has extended since.
+    // A copy of the request must not shorten a lease that a renewal has extended since.
     if (own) return this.#prolong(own, Math.max(own.expires, this.now + ttl))
     const at = this.#waiters.findIndex(waiter => waiter.id === id)
     const claim = { ...asker, ...this.#termsOf(at) }
@@ -116,7 +117,7 @@ export class Name {
     return { held: false, retryAfter: this.#retryAfter(asker, ahead), ahead: ahead.length }
   }
 
-  /** `undefined`: the claim does not hold. */
+  /** Renews a lease. `undefined`: the claim does not hold. */
   renew(id: string, ttl: number): Held | undefined {
     const own = this.#holders.find(holder => holder.id === id)
     return own && this.#prolong(own, this.now + ttl)
@@ -128,7 +129,7 @@ export class Name {
     return own !== undefined
   }
 
-  /** Withdraws a claim. One that neither holds nor waits is refused for as long as a request of it may still arrive. */
+  /** Withdraws a claim. A claim that neither holds nor waits is refused as long as a request of it may still arrive. */
   release(id: string): 'released' | 'gone' {
     const holds = this.#endHolders(holder => holder.id === id)
     if (this.#removeWaiters(waiter => waiter.id === id) || holds) return 'released'
@@ -137,8 +138,8 @@ export class Name {
   }
 
   /**
-   * Ends the leases of all holders, or only the one that has `slot`, or `token`. The ids of those that were ended, and a
-   * token that outranks theirs; `undefined`: there were none.
+   * Ends the leases of all holders, or only the lease that has `slot` or `token`. Returns the ids of their claims, and a
+   * token that is higher than theirs. `undefined`: no lease ended.
    */
   break(
     only: { readonly slot?: number | undefined; readonly token?: number | undefined } = {},
@@ -152,14 +153,14 @@ export class Name {
     return { ids, token: this.#nextToken() }
   }
 
-  /** Keeps the positions of waiters for which their store asks. The ids of those that have none. */
+  /** Keeps the positions of waiters whose store asks for them. Returns the ids of those that have none. */
   keep(ids: readonly string[]): readonly string[] {
     const kept = new Set(ids)
     this.#waiters = this.#waiters.map(waiter => (kept.delete(waiter.id) ? this.#asking(waiter) : waiter))
     return [...kept]
   }
 
-  /** Waiters that were not passed, in order. */
+  /** The waiters that were not passed, in order. */
   get #counted(): readonly Waiter[] {
     return this.#waiters.filter(({ isPassed }) => !isPassed)
   }
@@ -173,7 +174,7 @@ export class Name {
     return this.#freeSlots(limit, units) !== undefined
   }
 
-  /** The lowest free slots. `undefined`: too few are free below every limit in use. */
+  /** The lowest free slots. `undefined`: too few slots are free below every limit in use. */
   #freeSlots(limit: number, units: number): number[] | undefined {
     const used = new Set<number>()
     let least = limit
@@ -201,7 +202,7 @@ export class Name {
     if (passed) this.#waiters = this.#waiters.map(each => (each === passed ? { ...each, isPassed: true } : each))
     if (at >= 0) {
       this.#waiters = this.#waiters.filter(waiter => waiter.id !== id)
-      this.#change() // so that the next one is woken, and has its grace period from now
+      this.#change() // the next waiter is woken, and its grace period begins now
     }
     return { held: true, token, slots }
   }
@@ -212,12 +213,15 @@ export class Name {
     this.#waiters = at < 0 ? [...this.#waiters, waiter] : this.#waiters.with(at, waiter)
   }
 
-  /** Its position, from now on. */
+  /** A waiter with its position and a full lifetime from now. */
   #asking(waiter: Omit<Waiter, 'lapses' | 'isPassed'>): Waiter {
     return { ...waiter, lapses: this.now + positionLifetime(waiter.ttl), isPassed: false }
   }
 
-  /** At the earliest moment at which the answer may be another one, and in time to keep its position. */
+  /**
+   * The time until the next request: the earliest time at which the answer may be different, or in time to keep the
+   * position.
+   */
   #retryAfter({ ttl, queue }: Asker, ahead: readonly Waiter[]): number {
     const { now } = this
     let delay = queue ? positionLifetime(ttl) / 3 : Number.POSITIVE_INFINITY
@@ -226,7 +230,7 @@ export class Name {
     const [first, ...others] = ahead
     if (first && others.length === 0 && this.#fits(first)) {
       const left = this.#changed + first.grace - now
-      if (left > 0) delay = Math.min(delay, left) // else it does not fit itself
+      if (left > 0) delay = Math.min(delay, left) // otherwise it does not fit itself
     }
     return Math.max(delay, 1)
   }
@@ -248,7 +252,10 @@ export class Name {
     return hasEnded
   }
 
-  /** Only another first waiter gets a new grace period: those behind come and go without an end. */
+  /**
+   * Removes waiters. Only a new first waiter begins a new grace period, because the waiters behind it come and go all the
+   * time.
+   */
   #removeWaiters(ends: (waiter: Waiter) => boolean): boolean {
     const [first, second] = this.#counted
     const left = this.#waiters.filter(waiter => !ends(waiter))

@@ -1,7 +1,7 @@
 import type { LeaseRecord } from '../../contract/store.ts'
 import type { Holder, NameState } from './state.ts'
 
-/** What anybody may see of a name: the holders by their lowest slot, then the waiters in order. */
+/** The public records of a name: the holders by their lowest slot, then the waiters in order. */
 export function recordsOf(name: string, { holders, waiters }: NameState, now: number): LeaseRecord[] {
   const bySlot = holders.toSorted((a, b) => (a.slots[0] ?? 0) - (b.slots[0] ?? 0))
   return [
@@ -13,7 +13,7 @@ export function recordsOf(name: string, { holders, waiters }: NameState, now: nu
   ]
 }
 
-/** The holder for which a claim waits the longest, unless it is renewed. */
+/** The holder whose lease the claim must wait for the longest, unless it is renewed. */
 export function holderOf(name: string, { holders }: NameState, now: number): LeaseRecord | undefined {
   const [first, ...others] = holders
   if (!first) return undefined

@@ -9,7 +9,7 @@ import { Rows } from './rows.ts'
 import { APPLICATION_ID, FORMAT, SCHEMA } from './schema.ts'
 
 /**
- * One connection to one file. Nothing else in this process may open the file, not even to read it. Closing it would drop
+ * One connection to one file. No other code in this process may open the file, not even to read it. Closing it would drop
  * the process's POSIX locks on the file, which SQLite relies on.
  */
 export class Connection {
@@ -36,17 +36,20 @@ export class Connection {
     this.#identity = identity(path)
   }
 
-  /** False once the path leads to another file, or to none. Other processes would not see what is written to the old one. */
+  /**
+   * Returns false once the path leads to another file or to none. Other processes would not see what is written to the old
+   * file.
+   */
   get isCurrent(): boolean {
     return identity(this.#path) === this.#identity
   }
 
-  /** `work` reads one snapshot. It takes no lock that blocks others. */
+  /** Lets `work` read one snapshot. It takes no lock that blocks others. */
   read<T>(work: (rows: Rows) => T): T {
     return this.#transaction('begin', work)
   }
 
-  /** Runs `work` in a transaction. It takes the lock first, so that the data and the time that it reads are current. */
+  /** Runs `work` in a transaction. It locks first, so that the data and the time that `work` reads are current. */
   write<T>(work: (rows: Rows) => T): T {
     return this.#transaction('begin immediate', work)
   }
@@ -71,7 +74,7 @@ export class Connection {
     try {
       this.#database.exec('commit')
     } catch (error) {
-      if (isBusy(error) || isFull(error)) throw error // certainly not committed
+      if (isBusy(error) || isFull(error)) throw error // the transaction is certainly not committed
       const { message } = failure(error, this.#path) as Error
       throw new LeaseError('OUTCOME_UNKNOWN', `${message}: it may or may not be written`, { cause: error })
     }
@@ -81,7 +84,7 @@ export class Connection {
     try {
       this.#database.exec('rollback')
     } catch {
-      // SQLite itself rolls back when the disk fails
+      // SQLite itself rolls back if the disk fails.
     }
   }
 }
@@ -92,25 +95,25 @@ function identity(path: string): string | undefined {
 }
 
 function prepare(database: DatabaseSync, path: string): void {
-  // SQLite's own busy handler sleeps in the main thread, longer each time. It starved one of two processes for 3 s.
+  // SQLite's own busy handler sleeps in the main thread, longer each time. It blocked one of two processes for 3 s.
   database.exec('pragma busy_timeout = 0')
-  database.exec('begin') // one snapshot: another process may be filling the file
-  const isReady = checkFormat(database, path) // first, so that nothing is written to another application's database
+  database.exec('begin') // reads one snapshot, because another process may be filling the file
+  const isReady = checkFormat(database, path) // checked first, so that nothing is written to another application's database
   database.exec('commit')
   const mode = database.prepare('pragma journal_mode = wal').get()?.journal_mode
   if (mode !== 'wal') {
     const cure = 'give a path on a local disk'
     throw invalid(`the file system of ${JSON.stringify(path)} does not support shared memory (WAL): ${cure}`)
   }
-  // With NORMAL, a power failure may lose the last transactions, and with them tokens.
+  // With NORMAL, a power failure may lose the last transactions and their tokens.
   database.exec('pragma synchronous = full')
   if (isReady) return
   database.exec('begin immediate')
-  if (!checkFormat(database, path)) database.exec(SCHEMA) // several may have found it empty
+  if (!checkFormat(database, path)) database.exec(SCHEMA) // several processes may have found it empty
   database.exec('commit')
 }
 
-/** False for a database that is still empty. */
+/** Returns false for a database that is still empty. */
 function checkFormat(database: DatabaseSync, path: string): boolean {
   const application = number(database, 'pragma application_id')
   const version = number(database, 'pragma user_version')

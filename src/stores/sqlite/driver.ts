@@ -2,9 +2,9 @@ import type { DatabaseSync } from 'node:sqlite'
 import { LeaseError } from '../../contract/errors.ts'
 
 /**
- * Node's own SQLite. It is loaded when the first file is opened, so that an import of this package costs nothing. Node 22
- * and 23 emit an `ExperimentalWarning` while it loads. Only that warning is suppressed: `process.emitWarning` is restored
- * before any other code runs.
+ * Loads Node's own SQLite. This happens when the first file is opened, so that an import of this package costs nothing.
+ * Node 22 and 23 emit an `ExperimentalWarning` while it loads. Only that warning is suppressed: `process.emitWarning` is
+ * restored before any other code runs.
  */
 export function loadDriver(): typeof DatabaseSync {
   // oxlint-disable-next-line typescript/unbound-method -- kept to be restored unchanged

@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs'
 import { dirname } from 'node:path'
 import { LeaseError } from '../../contract/errors.ts'
 
-// The low byte of SQLite's result codes: https://www.sqlite.org/rescode.html
+// These are the low bytes of SQLite's result codes: https://www.sqlite.org/rescode.html
 const BUSY = 5
 const LOCKED = 6
 const READONLY = 8
@@ -17,7 +17,7 @@ function resultCode(error: unknown): number | undefined {
   return typeof code === 'number' ? code & 0xff : undefined
 }
 
-/** Another connection has the lock: try again soon. */
+/** Does another connection have the lock? Then a retry soon succeeds. */
 export function isBusy(error: unknown): boolean {
   const code = resultCode(error)
   return code === BUSY || code === LOCKED || code === PROTOCOL
@@ -27,12 +27,12 @@ export function isFull(error: unknown): boolean {
   return resultCode(error) === FULL
 }
 
-/** The file is no SQLite database, or its first page is damaged. */
+/** Is the file not an SQLite database, or is its first page damaged? */
 export function isNoDatabase(error: unknown): boolean {
   return resultCode(error) === NOTADB
 }
 
-/** An error of SQLite as a `LeaseError` that says what to do. Other errors pass unchanged. */
+/** Converts an error of SQLite into a `LeaseError` that says what to do. Other errors pass unchanged. */
 export function failure(error: unknown, path: string): unknown {
   const code = resultCode(error)
   if (code === undefined) return error
@@ -47,7 +47,7 @@ export function failure(error: unknown, path: string): unknown {
   if (code === CANTOPEN)
     return unavailable(`${file} cannot be opened (${said}): check the limit of open files, and its folder`, error, true)
   if (code === NOTADB) {
-    // Not "move it away": most likely it is a file of another program.
+    // The message does not say "move it away", because it most likely is a file of another program.
     const message = `${file} is another file, or its first page is damaged (${said}): give a path of its own`
     return new LeaseError('INVALID_ARGUMENT', message, { cause: error })
   }
@@ -59,7 +59,7 @@ export function failure(error: unknown, path: string): unknown {
   return unavailable(`${file} cannot be read or written (${said}): check the disk and quotas`, error, true)
 }
 
-/** Why this user cannot use the file. `undefined`: the permissions are sufficient. */
+/** The reason why this user cannot use the file. `undefined`: the permissions are sufficient. */
 export function accessProblem(path: string): LeaseError | undefined {
   const folder = dirname(path)
   for (const [place, mode] of [

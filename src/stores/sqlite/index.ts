@@ -12,7 +12,7 @@ export interface SqliteOptions extends MinTtl, SharedFolder {
 }
 
 /**
- * A store in one file, for all processes of one machine, over Node's own SQLite. The first use creates the file. Its folder
+ * A store in one file for all processes of one machine, over Node's own SQLite. The first use creates the file. Its folder
  * must exist. A transaction blocks the event loop until the disk has synced.
  * @throws LeaseError INVALID_ARGUMENT for an invalid path. A problem with the file is reported by each request.
  */

@@ -7,7 +7,7 @@ import { holderOf, recordsOf } from '../rules/records.ts'
 import type { NameState } from '../rules/state.ts'
 import type { Rows } from './rows.ts'
 
-/** A name as it was read, and as it is after what was decided. */
+/** A name as it was read, and as it is after the decisions. */
 interface Entry {
   read: NameState
   state: NameState
@@ -17,23 +17,26 @@ interface Entry {
 export interface Hint {
   readonly name: string
   readonly id: string
-  /** The same for the same hint. */
+  /** The same value for the same hint. */
   readonly cause: string
-  /** Milliseconds until it should ask. */
+  /** Milliseconds until the waiter should ask. */
   readonly delay: number
 }
 
-/** Names read at once: a few ms. */
+/** The number of names in one read, which takes a few ms. */
 const PAGE = 200
 
-/** Milliseconds for which a change of a name wakes its waiters. No position lasts longer; then they ask by themselves. */
+/**
+ * Milliseconds for which a change of a name wakes its waiters. No position lasts longer. After that the waiters ask by
+ * themselves.
+ */
 const NEWS = 10_000
 
 const LAST_TOKEN = Number.MAX_SAFE_INTEGER
 
 /**
- * The names of a file in one transaction, at one moment. `now` is the wall clock in whole milliseconds, read while the lock is
- * held. What is decided is written by `save`.
+ * The names of a file in one transaction, at one time. `now` is the wall clock in whole milliseconds, read while the file
+ * is locked. `save` writes the decisions.
  */
 export class Leases {
   readonly #rows: Rows
@@ -82,7 +85,7 @@ export class Leases {
     return broken && BigInt(broken.token)
   }
 
-  /** Writes what was decided. */
+  /** Writes the decisions. */
   save(): void {
     for (const [name, { read, state }] of this.#entries) {
       this.#rows.save(name, read, state)
@@ -98,15 +101,17 @@ export class Leases {
     return recordsOf(name, rules.state, this.#now)
   }
 
-  /** The records of the names that begin with `prefix`, from the name `from` on, and where the next page begins. */
+  /**
+   * The records of the names that begin with `prefix`, from the name `from` on, and the name where the next page begins.
+   */
   page(prefix: string, from: string): { records: LeaseRecord[]; next: string | undefined } {
     const matching = this.#rows.names(from, PAGE).filter(name => name.startsWith(prefix))
     const last = matching[PAGE - 1]
     const records = matching.flatMap(name => this.records(name))
-    return { records, next: last && `${last}\u0001` } // names have no control characters, so none sorts in between
+    return { records, next: last && `${last}\u0001` } // names have no control characters, so no name sorts in between
   }
 
-  /** The waiters to wake for what has changed lately, in names that `isWatched`. */
+  /** The waiters to wake because of recent changes, in names that `isWatched` accepts. */
   hints(isWatched: (name: string) => boolean): Hint[] {
     const names = this.#rows.changedSince(this.#now - NEWS).filter(({ name }) => isWatched(name))
     return names.flatMap(({ name, changed }) => {
@@ -148,7 +153,7 @@ export class Leases {
     return entry
   }
 
-  /** What has ended is deleted. */
+  /** Deletes leases and positions that have ended. */
   #sweep(name: string): void {
     if (this.#entries.has(name)) return
     const state = this.#rows.state(name)
@@ -168,7 +173,7 @@ function grant(held: { readonly token: number; readonly slots: readonly number[]
   return { held: true, token: BigInt(held.token), ttl, slots: held.slots }
 }
 
-/** Is nothing changed but positions that were fresh anyway? */
+/** Have only positions changed that need not be written yet? */
 function isKept(before: NameState, after: NameState, now: number): boolean {
   if (after.changed !== before.changed || after.waiters.length !== before.waiters.length) return false
   if (after.holders.length !== before.holders.length) return false

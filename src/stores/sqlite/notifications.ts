@@ -9,12 +9,12 @@ interface Watch {
   wokenFor: string | undefined
 }
 
-/** Reads from the file. `undefined`: it is not open, or cannot be read now. */
+/** Reads from the file. `undefined`: the file is not open, or cannot be read now. */
 type TryRead = <T>(read: (leases: Leases) => T) => T | undefined
 
 /**
- * The mean of the random pause between two checks of an unchanged file, in milliseconds. It costs 0.3 % of a processor. A
- * release by another process is noticed this late if the system does not report changed files.
+ * The mean of the random pause in milliseconds between two checks of an unchanged file. It costs 0.3 % of a processor. If
+ * the system does not report changed files, this is how late a release by another process is noticed.
  */
 const SLOW = 50
 
@@ -26,14 +26,14 @@ const QUICK = 2
 
 /**
  * Wakes waiters whose name has changed. A change by this process is noticed at once. A change by another process is noticed
- * when the file changes, or by an occasional check. One timer serves all waiters. It runs only while there are any, and does
- * not keep the process alive.
+ * when the file changes, or by an occasional check. One timer serves all waiters. It runs only while there are any, and
+ * does not keep the process alive.
  */
 export class Notifications {
   readonly #path: string
   readonly #clock: Clock
   readonly #tryRead: TryRead
-  /** By name and id of their claims. */
+  /** The watches by the name and the id of their claims. */
   readonly #watches = new Map<string, Map<string, Watch>>()
   #delay = SLOW
   #stopTimer: (() => void) | undefined
@@ -92,7 +92,7 @@ export class Notifications {
     this.#stopTimer = this.#clock.after(delay * (0.5 + Math.random()), look, true)
   }
 
-  /** Retried at every check, because the file may not exist yet. */
+  /** Watches the file. This is retried at every check, because the file may not exist yet. */
   #watchFile(): void {
     if (this.#watcher) return
     try {

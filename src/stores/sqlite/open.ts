@@ -6,7 +6,8 @@ import { sqlite } from './index.ts'
 export function openSqlite(url: string): Store {
   if (/^sqlite:\/\/(?!\/)/i.test(url))
     throw invalid(`${JSON.stringify(url)} has a host: write sqlite:PATH, such as sqlite:./leases.db`)
-  // Only after the last slash: a folder may have any name, and a relative path is made absolute for threads.
+  // This checks only the text after the last slash: a folder may have any name, and a relative path is made absolute for
+  // threads.
   if (/[?#][^/]*$/.test(url))
     throw invalid(
       `${JSON.stringify(url)} has a ? or #, but sqlite: has no options in the URL: leave them out, or pass the path to ` +

@@ -8,8 +8,8 @@ import { isMountPoint, riskyFileSystem } from './mounts.ts'
 /** The option `allowSharedFolder`. */
 export interface SharedFolder {
   /**
-   * Accept a file on FUSE, 9p, virtiofs or the like, such as a folder of the host of a virtual machine. Only if all
-   * processes that use the file run on one kernel and reach it through this mount. Otherwise two may hold one name.
+   * Accept a file on FUSE, 9p, virtiofs or the like, such as a folder of the host of a virtual machine. Use it only if all
+   * processes that use the file run on one kernel and reach the file through this mount. Otherwise two may hold one name.
    * @default false
    */
   readonly allowSharedFolder?: boolean | undefined
@@ -41,8 +41,9 @@ export function checkPath(path: string, allowSharedFolder = false): void {
 }
 
 /**
- * SQLite keeps its log and its locks in files next to the path. Two paths of one file would each have their own, so two
- * could hold one name. Symbolic links are followed, so they are no second path.
+ * Refuses a file that has more than one path. SQLite keeps its log and its locks in files next to the path. Two paths of
+ * one file would each have their own, so two processes could hold one name. Symbolic links are followed, so they are not a
+ * second path.
  */
 function checkOnlyPath(path: string, { nlink }: BigIntStats): void {
   const file = JSON.stringify(path)
@@ -60,7 +61,7 @@ function isMounted(path: string): boolean {
   try {
     return isMountPoint(realpathSync(path))
   } catch {
-    return false // it is gone, and will be created
+    return false // the file is gone, and will be created
   }
 }
 
@@ -72,7 +73,7 @@ export function createPrivate(path: string): void {
   try {
     closeSync(openSync(targetOf(path), 'wx', 0o600))
   } catch {
-    // It exists, or SQLite reports the problem when it opens it.
+    // The file exists, or SQLite reports the problem when it opens the file.
   }
 }
 

@@ -8,29 +8,29 @@ import { Leases } from './leases.ts'
 import type { Rows } from './rows.ts'
 
 export interface Request<Answer> {
-  /** Requests for one name keep their order. */
+  /** The name that the request is for. Requests for one name keep their order. */
   readonly name?: string
   readonly signal: AbortSignal
-  /** Milliseconds from now after which it is stale and no longer carried out. */
+  /** Milliseconds from now after which the request is stale and no longer carried out. */
   readonly limit: number
-  /** The answer from reads alone. `undefined`: it needs a write. */
+  /** The answer, if it needs only reads. `undefined`: the request needs a write. */
   readonly peek?: (leases: Leases) => Answer | undefined
   readonly write: (leases: Leases) => Answer
 }
 
 interface Pending extends Request<unknown> {
-  /** When it becomes stale, by the clock. */
+  /** The time when the request becomes stale. */
   readonly until: number
   readonly resolve: (answer: unknown) => void
   readonly reject: (error: unknown) => void
 }
 
-/** Requests in one transaction. Each takes about 20 us, so the lock is held for 5 ms and an fsync. */
+/** The largest number of requests in one transaction. Each takes about 20 us, so the lock is held for 5 ms and an fsync. */
 const LARGEST = 256
 
 /**
- * How this thread keeps its connections open. A thread that may be terminated at any time opens the file only during a
- * request: Node once crashed when a worker was terminated with an open file.
+ * The way in which this thread keeps its connections open. A thread that may be terminated at any time opens the file only
+ * during a request: Node once crashed when a worker was terminated while the file was open.
  */
 export const connections: { brief: boolean } = { brief: false }
 
@@ -85,7 +85,7 @@ export class Requests {
   async #run(): Promise<void> {
     this.#running = true
     while (this.#waiting.size > 0) {
-      // Not a microtask: requests that follow answers would starve the timers of the event loop.
+      // This is not a microtask: requests that follow answers would starve the timers of the event loop.
       await new Promise(resolve => setImmediate(resolve))
       this.#dropStale()
       const batch = [...this.#waiting].slice(0, LARGEST)
@@ -107,7 +107,7 @@ export class Requests {
     const writes = this.#peek(connection, batch)
     if (writes.length === 0) return
     const settle = connection.write(rows => {
-      this.#dropStale() // this process may have been paused before this
+      this.#dropStale() // this process may have been paused before
       const leases = this.#leases(rows)
       const actions = writes.filter(request => this.#waiting.has(request)).map(request => this.#write(request, leases))
       leases.save()
@@ -117,7 +117,7 @@ export class Requests {
     this.#afterWrite()
   }
 
-  /** Answers requests that need no write, and so no lock. Returns the others. */
+  /** Answers the requests that need no write, and so no lock. Returns the other requests. */
   #peek(connection: Connection, batch: Pending[]): Pending[] {
     return connection.read(rows => {
       const leases = this.#leases(rows)
@@ -132,7 +132,10 @@ export class Requests {
     })
   }
 
-  /** Settles the requests once the transaction is committed. A refused request does not fail the others. */
+  /**
+   * Carries out a request. Returns a function that settles it once the transaction is committed. A refused request does not
+   * fail the others.
+   */
   #write(request: Pending, leases: Leases): () => void {
     try {
       const answer = request.write(leases)
@@ -155,7 +158,7 @@ export class Requests {
   }
 
   #fail(batch: Pending[], error: unknown): void {
-    if (!isFull(error)) this.#disconnect() // the next request starts afresh
+    if (!isFull(error)) this.#disconnect() // the next request opens the file again
     this.#reject(batch, failure(error, this.#path))
   }
 
@@ -176,7 +179,7 @@ export class Requests {
     for (const request of requests) if (this.#waiting.delete(request)) request.reject(error)
   }
 
-  /** The leases now: the time is read in the transaction. */
+  /** The leases now. Their time is read in the transaction. */
   #leases(rows: Rows): Leases {
     return new Leases(rows, Math.floor(this.#clock.wall()))
   }

@@ -3,13 +3,16 @@ import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { difference } from '../rules/difference.ts'
 import { type Holder, type NameState, UNUSED, type Waiter } from '../rules/state.ts'
 
-/** Rows checked for each new name, in rotation: those of dead processes are deleted as fast as new ones arrive. */
+/**
+ * The number of rows that are checked for each new name, in rotation. So rows of dead processes are deleted as fast as new
+ * ones are added.
+ */
 const SWEPT = 2
 
 type HolderRow = Omit<Holder, 'slots'> & { readonly slots: string }
 type WaiterRow = Omit<Waiter, 'isPassed'> & { readonly isPassed: number }
 
-/** The rows of a file, on one connection. */
+/** Reads and writes the rows of a file, over one connection. */
 export class Rows {
   readonly #sql: ReturnType<typeof prepare>
   #sweptHolder = { name: '', id: '' }
@@ -19,7 +22,7 @@ export class Rows {
     this.#sql = prepare(database)
   }
 
-  /** A name, without its token and the claims that were withdrawn. */
+  /** The state of a name, without its token and the claims that were withdrawn. */
   state(name: string): NameState {
     const holders = (this.#sql.holders.all(name) as unknown as HolderRow[]).map(holder)
     const changed = this.#sql.queue.get(name)?.changed
@@ -28,14 +31,14 @@ export class Rows {
     return { ...UNUSED, holders, waiters, changed: Number(changed) }
   }
 
-  /** As `state`, with only the first two waiters that count. */
+  /** Like `state`, with only the first two waiters that count. */
   head(name: string, changed: number, now: number): NameState {
     const holders = (this.#sql.holders.all(name) as unknown as HolderRow[]).map(holder)
     const waiters = (this.#sql.head.all(name, now) as unknown as WaiterRow[]).map(waiter)
     return { ...UNUSED, holders, waiters, changed }
   }
 
-  /** Writes what has changed. */
+  /** Writes what has changed of a name. */
   save(name: string, before: NameState, after: NameState): void {
     const [holders, waiters] = [difference(before.holders, after.holders), difference(before.waiters, after.waiters)]
     for (const { id } of holders.ended) this.#sql.deleteHolder.run(name, id)
@@ -47,7 +50,7 @@ export class Rows {
       ...waiters.changed,
     ])
       this.#sql.putWaiter.run(name, id, owner, note, ttl, limit, units, grace, lapses, Number(isPassed))
-    // Without waiters, nobody asks when it was changed.
+    // Without waiters, the time of the last change is not needed.
     if (after.waiters.length === 0) {
       if (before.waiters.length > 0) this.#sql.deleteQueue.run(name)
     } else if (before.waiters.length === 0 || after.changed !== before.changed)
@@ -69,7 +72,9 @@ export class Rows {
     return row ? new Map([[id, Number(row.until)]]) : UNUSED.gone
   }
 
-  /** The claim is refused from `now` on. Old tombstones are deleted, and those from before the clock was set back end sooner. */
+  /**
+   * Refuses the claim from `now` on. Old tombstones are deleted, and those from before the clock was set back end sooner.
+   */
   bury(name: string, id: string, now: number): void {
     const until = now + LONGEST_REQUEST
     this.#sql.shortenTombstones.run(until, until)
@@ -77,7 +82,7 @@ export class Rows {
     this.#sql.putTombstone.run(name, id, until)
   }
 
-  /** The names of some leases and positions that have ended. Calls see all rows, one after the other. */
+  /** The names of some leases and positions that have ended. Successive calls check all rows in turn. */
   ended(now: number): Set<string> {
     const { name, id } = this.#sweptHolder
     const holders = this.#sql.holdersAfter.all(name, id) as { name: string; id: string; ends: number }[]
@@ -87,18 +92,18 @@ export class Rows {
     return new Set([...holders, ...waiters].filter(({ ends }) => ends <= now).map(row => row.name))
   }
 
-  /** The names from this one on, in order. */
+  /** The names from this name on, in order. */
   names(from: string, most: number): string[] {
     return this.#sql.names.all(from, from, most).map(row => String(row.name))
   }
 
-  /** Names with waiters that have changed since. */
+  /** The names with waiters that have changed since this time. */
   changedSince(since: number): { name: string; changed: number }[] {
     return this.#sql.changed.all(since) as { name: string; changed: number }[]
   }
 }
 
-// Each property by itself: to spread a row of SQLite takes five times as long.
+// Each property is copied separately: spreading a row of SQLite takes five times as long.
 function holder({ id, owner, note, ttl, limit, token, slots, expires }: HolderRow): Holder {
   return { id, owner, note, ttl, limit, token, slots: slots.split(',').map(Number), expires }
 }

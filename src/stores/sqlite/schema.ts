@@ -4,7 +4,10 @@ export const APPLICATION_ID = 0x48464c53
 /** The number of the format below. Every change raises it. Another format is refused. */
 export const FORMAT = 2
 
-/** Times are milliseconds since 1970 by the wall clock. Described in README.md. */
+/**
+ * The statements that create the tables. Times are milliseconds since 1970 by the wall clock. README.md describes the
+ * tables.
+ */
 export const SCHEMA: string = `
 create table counter (
   token integer not null check (token between 0 and 9007199254740991)

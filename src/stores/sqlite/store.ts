@@ -53,7 +53,7 @@ export class SqliteStore implements Store {
   }
 
   async watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
-    await this.#read(signal, () => true) // opens the file
+    await this.#read(signal, () => true) // this opens the file
     this.#notifications.add(key, wake, signal)
   }
 

@@ -8,14 +8,14 @@ import { LeaseError } from '../../contract/errors.ts'
 export const WHERE =
   'where holdfast is installed (npm i -g for a global one), or set HOLDFAST_DRIVERS to the folder of a project that has it; a bundler must keep holdfast external'
 
-/** The URL of this file. esbuild leaves it undefined in a bundle in CommonJS, which then finds nothing beside itself. */
+/** The URL of this file. In a CommonJS bundle esbuild leaves it undefined, so no library is found near this file. */
 const HERE: string | undefined = import.meta.url
 
 /**
- * A client library, or `undefined` if it is not installed. It searches where this package is installed, then the folder in
- * HOLDFAST_DRIVERS, then the project of the current folder if this same package is installed there too (`npm link`, a
- * workspace). Code of any other current folder is not run, because anybody may own it. Uses `require`, which works in Jest
- * without a flag and also loads ECMAScript modules.
+ * Loads a client library. Returns `undefined` if it is not installed. It searches where this package is installed, then the
+ * folder in HOLDFAST_DRIVERS, then the project of the current folder if this same package is installed there too (`npm
+ * link`, a workspace). It does not run code of any other current folder, because anybody may own that. It uses `require`,
+ * which works in Jest without a flag and also loads ECMAScript modules.
  * @throws LeaseError DRIVER_MISSING if others may write to the library of the current folder
  */
 export function load(name: string): unknown {

@@ -1,7 +1,7 @@
 import { checkDuration } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
 
-/** An option of every store. */
+/** The option that every store has. */
 export interface MinTtl {
   /**
    * Milliseconds; `createLocks` refuses a shorter ttl over this store. Lower it only for tests: below the default,
@@ -10,7 +10,7 @@ export interface MinTtl {
   readonly minTtl?: number | undefined
 }
 
-/** Replaces `guarantees.minTtl` of a store if the caller gave another one. Throws `INVALID_ARGUMENT`. */
+/** Replaces `guarantees.minTtl` of a store if the caller gave another value. Throws `INVALID_ARGUMENT`. */
 export function withMinTtl(store: Store, minTtl: number | undefined): Store {
   if (minTtl === undefined) return store
   checkDuration(minTtl, 'minTtl')

@@ -6,7 +6,7 @@ export function checkPrefix(prefix: unknown): asserts prefix is string {
   if (prefix === '') throw invalid('the prefix is empty: give 1 to 255 bytes of text, or leave it out')
 }
 
-/** Decodes a part of the URL of `store`. No message repeats it: it may be a password. */
+/** Decodes a part of the URL of `store`. No message repeats it, because it may be a password. */
 export function decodePart(part: string, store: string): string {
   try {
     return decodeURIComponent(part)
@@ -15,14 +15,14 @@ export function decodePart(part: string, store: string): string {
   }
 }
 
-/** The host of a URL, an IPv6 address without its brackets. */
+/** The host of a URL. An IPv6 address is returned without its brackets. */
 export function withoutBrackets(host: string): string {
   return host.replace(/^\[(.*)\]$/, '$1')
 }
 
 /**
- * The options in the URL of `store`, such as `an etcd store`, each at most once. No message repeats a value, or a name that
- * may be the rest of a password with an unencoded question mark.
+ * Parses the options in the URL of `store`, such as `an etcd store`. Each may be given once. No message repeats a value, or
+ * a name that may be the rest of a password with an unencoded question mark.
  */
 export function optionsOf(query: string, known: Iterable<string>, store: string): URLSearchParams {
   const options = new URLSearchParams(query)

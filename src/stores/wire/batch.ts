@@ -2,7 +2,7 @@ import { events } from '../../contract/events.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 
 interface Entry {
-  /** Aborts when nobody waits for it any more. */
+  /** A signal that aborts when nobody waits for the entry any more. */
   readonly signal: AbortSignal
   reject(reason: unknown): void
 }
@@ -10,21 +10,23 @@ interface Entry {
 export interface BatchOptions<Own> {
   /** The largest number of entries sent at once. */
   readonly limit: number
-  /** Fewer are not split between two round trips. @default 16 */
+  /** Fewer entries than this are not split between two round trips. @default 16 */
   readonly worthSending?: number | undefined
-  /** Carries out some entries, and calls `next` once, when the next may leave. Must not throw. */
+  /** Sends some entries, and calls `next` once, when the next batch may be sent. It must not throw. */
   readonly send: (entries: Own[], next: () => void) => void
 }
 
-/** Two in flight keep both sides busy: the server carries out one while the other is written or read. */
+/**
+ * The number of batches in flight. Two keep both sides busy: the server processes one while the other is written or read.
+ */
 const IN_FLIGHT = 2
 
-/** One more round trip costs Redis, and the client, about as much as twenty entries. */
+/** Another round trip costs Redis, and the client, about as much as twenty entries. */
 const WORTH_SENDING = 16
 
 /**
- * Joins entries that are added in one turn of the event loop, or while two round trips are in flight, into the next. So
- * a thousand claims cost a few round trips or transactions.
+ * Joins the entries that are added in one turn of the event loop, or while two round trips are in flight, into the next
+ * round trip. So a thousand claims cost a few round trips or transactions.
  */
 export class Batch<Own extends Entry> {
   readonly #limit: number
@@ -40,7 +42,7 @@ export class Batch<Own extends Entry> {
     this.#send = send
   }
 
-  /** An entry whose `signal` has aborted before it leaves is not sent, and rejects with the reason. */
+  /** Adds an entry. If its `signal` has aborted before it is sent, it rejects with the reason. */
   add(entry: Own): void {
     this.#waiting.push(entry)
     this.#schedule()
@@ -49,7 +51,7 @@ export class Batch<Own extends Entry> {
   #schedule(): void {
     if (this.#scheduled || this.#inFlight === IN_FLIGHT || this.#waiting.length === 0) return
     this.#scheduled = true
-    process.nextTick(this.#flush) // after all promises that go on in this turn
+    process.nextTick(this.#flush) // after all promises that continue in this turn
   }
 
   readonly #flush = (): void => {
@@ -66,12 +68,12 @@ export class Batch<Own extends Entry> {
     if (events.batch_sent.hasSubscribers) events.batch_sent.publish({ size: entries.length })
     this.#send(entries, () => {
       this.#inFlight -= 1
-      if (this.#waiting.length > 0) inRootContext(() => this.#schedule()) // of no request: under load this goes on for long
+      if (this.#waiting.length > 0) inRootContext(() => this.#schedule()) // part of no request: under load this continues
     })
   }
 }
 
-/** Rejects an entry whose signal has aborted. */
+/** Is the entry still wanted? If its signal has aborted, it is rejected. */
 export function isWanted(entry: Entry): boolean {
   const { aborted, reason } = entry.signal
   if (aborted) entry.reject(reason)

@@ -5,34 +5,37 @@ import { Batch } from './batch.ts'
 import type { Connection } from './connection.ts'
 import type { Connections } from './connections.ts'
 
-/** One request on its way to a server. An engine adds the fields that it writes. */
+/** One request to a server. A store adds the fields that it writes. */
 export interface BatchedRequest {
-  /** When it becomes stale, by `performance.now()`; `undefined`: it is harmless however late. */
+  /**
+   * The time when the request becomes stale, by `performance.now()`. `undefined`: it is harmless however late it arrives.
+   */
   readonly until: number | undefined
-  /** Aborts when nobody waits for it any more. */
+  /** A signal that aborts when nobody waits for the request any more. */
   readonly signal: AbortSignal
   reject(reason: unknown): void
 }
 
 export interface BatchedRequestsOptions<Opened extends Connection, Own extends BatchedRequest, Reply> {
-  /** The engine, for events and messages: `redis` and `Redis`. */
+  /** The name of the store for events and messages: `redis` and `Redis`. */
   readonly store: string
   readonly engine: string
   readonly connections: Connections<Opened>
   /** The largest number of requests in one round trip. */
   readonly largest: number
-  /** Fewer are not split between two round trips. @default 16 */
+  /** Fewer requests than this are not split between two round trips. @default 16 */
   readonly worthSending?: number | undefined
   /** Carries out some requests in one round trip, which began at `sent`. Rejects if their outcome is unknown. */
   readonly send: (connection: Opened, requests: readonly Own[], sent: number) => Promise<Reply>
   /**
-   * Settles one request by the reply. Returns `stale` if the server refused it as stale, or `locked` if the server did
-   * nothing because another transaction was in the way: such a request is asked again soon, or after this number of milliseconds.
+   * Settles one request with the reply. Returns `stale` if the server refused it as stale. Returns `locked` if the server
+   * did nothing because another transaction was in the way: such a request is retried soon, or after the returned number of
+   * milliseconds.
    */
   readonly settle: (request: Own, reply: Reply, index: number) => 'stale' | 'locked' | number | undefined
 }
 
-/** Milliseconds after which a request that found its row locked is asked again. */
+/** Milliseconds after which a request that found its row locked is retried. */
 const LOCKED = 5
 
 /** The server refused a stale request. This copy did nothing, but an earlier one may have been carried out. */
@@ -48,8 +51,8 @@ export function reportStale(store: string, reason: LeaseEvents['stale_request_re
 }
 
 /**
- * Puts requests to a server. Those that arrive while others are in flight share the next round trip. A request that was
- * refused as stale although it has time left, because of a wrong estimate of the server's clock, is asked again at once.
+ * Sends requests to a server. Requests that arrive while others are in flight share the next round trip. If a wrong
+ * estimate of the server's clock caused a request to be refused as stale although it has time left, it is retried at once.
  */
 export class BatchedRequests<Opened extends Connection, Own extends BatchedRequest, Reply> {
   readonly #options: BatchedRequestsOptions<Opened, Own, Reply>
@@ -61,12 +64,12 @@ export class BatchedRequests<Opened extends Connection, Own extends BatchedReque
     this.#batch = new Batch({ limit, worthSending, send: (requests, next) => this.#send(requests, next) })
   }
 
-  /** The request is settled by a `LeaseError`, or as the engine settles it. */
+  /** Adds a request. It is settled with a `LeaseError`, or as the store settles it. */
   add(request: Own): void {
     this.#batch.add(request)
   }
 
-  /** The next batch may leave when this one is answered, or when the server is unresponsive. */
+  /** Sends a batch. The next batch may be sent when this one is answered, or when the server is unresponsive. */
   #send(requests: readonly Own[], next: () => void): void {
     const { connections, send } = this.#options
     let isOver = false
@@ -99,7 +102,10 @@ export class BatchedRequests<Opened extends Connection, Own extends BatchedReque
   }
 }
 
-/** Half of the milliseconds until the first is stale: the caller may ask again in the rest. `undefined`: none ever is. */
+/**
+ * Half of the milliseconds until the first request is stale, so that the caller may ask again in the other half.
+ * `undefined`: none becomes stale.
+ */
 function patienceOf(requests: readonly BatchedRequest[]): number | undefined {
   let first: number | undefined
   for (const { until } of requests) if (until !== undefined) first = Math.min(until, first ?? until)

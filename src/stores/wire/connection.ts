@@ -2,11 +2,13 @@ import { LONGEST_REQUEST } from '../../contract/time.ts'
 
 /** One open connection of a store, and what the store knows about its server. */
 export interface Connection {
-  /** Calls `ended` when the connection has ended by itself. If several serve as one: when any of them has. */
+  /**
+   * Calls `ended` when the connection has ended by itself. If it consists of several, this is when any of them has ended.
+   */
   onEnd(ended: () => void): void
-  /** False when a request would certainly fail. */
+  /** Returns false if a request would certainly fail. */
   isOpen(): boolean
-  /** Requests in flight reject. */
+  /** Closes the connection. Requests in flight reject. */
   close(): void
 }
 
@@ -16,8 +18,8 @@ export interface Driver<Opened extends Connection> {
 }
 
 /**
- * Opens a connection and does `first` on it, all within 5 s. Rejects once `closing` aborts. Without the limit, a server
- * that accepts connections and then hangs would keep callers waiting for ever.
+ * Opens a connection and runs `first` on it, all within 5 s. Rejects once `closing` aborts. Without the limit, a server
+ * that accepts connections and then hangs would keep callers waiting forever.
  */
 export async function openConnection<Opened extends Connection>(
   driver: Driver<Opened>,
@@ -43,7 +45,7 @@ export async function openConnection<Opened extends Connection>(
     return connection
   } catch (error) {
     connection?.close()
-    // The client may have reported first that it was given up.
+    // The client may have reported first that the connection was given up.
     throw late.signal.aborted ? await lateness : error
   } finally {
     clearTimeout(timer)

@@ -8,30 +8,32 @@ import { Opening } from './opening.ts'
 import { FlightTimer, NoAnswer, PATIENCE, patienceFor } from './timeouts.ts'
 
 /**
- * Replaced connections that stay open for late answers. When there are this many, a connection that never answered is not
- * replaced: the server itself hangs, and keeps a process for each connection.
+ * The largest number of replaced connections that stay open for late answers. If there are this many, a connection that
+ * never answered is not replaced: the server itself hangs, and keeps a process for each connection.
  */
 const MOST_RETIRED = 2
 
 export interface Server<Opened extends Connection> {
-  /** `closing` ends the attempt. */
+  /** Opens a connection. `closing` ends the attempt. */
   open(closing: AbortSignal): Promise<Opened>
-  /** The error for the caller. The request was sent by `connection`. Without `connection` it was not sent. */
+  /**
+   * The error for the caller. `connection` is the one that the request was sent on. Without `connection`, it was not sent.
+   */
   failure(error: unknown, connection?: Opened): LeaseError
   /**
-   * What to do about the connection of a request that failed (with `NoAnswer` if no answer came): `retire` it at once,
-   * `replace` it when another is open, or `keep` it.
+   * Decides what to do with the connection of a request that failed (with `NoAnswer` if there was no answer): `retire` it
+   * at once, `replace` it when another one is open, or `keep` it.
    */
   judge(error: unknown, connection: Opened): 'retire' | 'replace' | 'keep'
-  /** Another connection has taken the place of one that was given up while open, perhaps to another server. */
+  /** Another connection has replaced one that was given up while it was open, perhaps one to another server. */
   replaced?(): void
 }
 
-/** One request over a connection. It was sent at `sent`, by `performance.now()`. */
+/** Runs one request over a connection. The request was sent at `sent`, by `performance.now()`. */
 export type Work<Opened, Answer> = (connection: Opened, sent: number) => Promise<Answer>
 
 export interface RunOptions {
-  /** Milliseconds that the request has. After 100 to 1,000 of them another connection is opened. @default 1000 */
+  /** Milliseconds that the request has. Another connection is opened after 100 to 1,000 of them. @default 1000 */
   readonly patience?: number | undefined
   /** Called if there is no answer in that time. */
   readonly onUnresponsive?: () => void
@@ -43,22 +45,22 @@ interface Flight<Opened> {
   readonly patience: number
   readonly onUnresponsive: (() => void) | undefined
   readonly giveUp: (error: Error) => void
-  /** When to act next: to replace the connection, and then to give up. */
+  /** The time of the next action: to replace the connection, and then to give up. */
   due: number
 }
 
 /**
- * The connections of a store: one that is current, opened by the first request that finds none. An unresponsive one stays
- * in use until another is open, so that a dead path costs one request, and a slow server none.
+ * The connections of a store. One is current, and the first request that finds none opens it. An unresponsive connection
+ * stays in use until another one is open. So a dead path costs one request, and a slow server none.
  */
 export class Connections<Opened extends Connection> {
   readonly #server: Server<Opened>
   #current: Opened | undefined
   /** Was the last connection given up while it was open? */
   #isGivenUp = false
-  /** The current one, once it has answered. */
+  /** The current connection, once it has answered. */
   #proven: Opened | undefined
-  /** Replaced, while requests on them had no answer. */
+  /** Replaced connections on which requests still wait for answers. */
   readonly #retired = new Set<Opened>()
   #opening: Opening<Opened> | undefined
   #opened: Promise<Opened> | undefined
@@ -70,21 +72,21 @@ export class Connections<Opened extends Connection> {
     this.#server = server
   }
 
-  /** Rejects with a `LeaseError`, after 5 s at the latest. */
+  /** Runs `work` over a connection. Rejects with a `LeaseError`, after 5 s at the latest. */
   run<Answer>(work: Work<Opened, Answer>, options: RunOptions = {}): Promise<Answer> {
     const connection = this.#current
     if (connection?.isOpen() && !this.#end.signal.aborted) return this.#fly(connection, work, options)
     return this.current(options.patience).then(opened => this.#fly(opened, work, options))
   }
 
-  /** A connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */
+  /** Resolves to a connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */
   async current(patience?: number): Promise<Opened> {
     if (this.#end.signal.aborted) throw closed()
     if (this.#current?.isOpen()) return this.#current
     const isJoining = this.#opening !== undefined
     const asked = performance.now()
     return this.#open(patience).catch(error => {
-      // An attempt that began before this request may fail for an old reason, such as a password that is correct now.
+      // An attempt that began before this request may fail for an old reason, such as a password that is correct by now.
       if (isJoining && performance.now() < asked + PATIENCE && !this.#end.signal.aborted) return this.#open(patience)
       throw error
     })
@@ -95,7 +97,7 @@ export class Connections<Opened extends Connection> {
     return this.#end.signal.aborted ? closed() : this.#server.failure(error, connection)
   }
 
-  /** For an answer that reports a problem of its connection. */
+  /** Acts on an answer that reports a problem of its connection. */
   doubt(connection: Opened, error: unknown): void {
     if (this.#current !== connection) return
     const judgement = this.#server.judge(error, connection)
@@ -177,7 +179,7 @@ export class Connections<Opened extends Connection> {
   #replace(connection: Opened, patience?: number): void {
     if (this.#current !== connection || this.#end.signal.aborted) return
     if (this.#proven !== connection && this.#retired.size >= MOST_RETIRED) return
-    this.#open(patience).catch(() => {}) // the next request reports why
+    this.#open(patience).catch(() => {}) // the next request reports the reason
   }
 
   #retire(): void {
@@ -190,9 +192,9 @@ export class Connections<Opened extends Connection> {
       return
     }
     this.#retired.add(connection)
-    // By then every request on it has given up.
+    // By then, every request on it has given up.
     setTimeout(() => this.#discard(connection), LONGEST_REQUEST).unref()
-    // The server has answered on newer connections while the oldest hung.
+    // The server has answered on newer connections while the oldest one hung.
     for (const oldest of this.#retired) if (this.#retired.size > MOST_RETIRED) this.#discard(oldest)
   }
 

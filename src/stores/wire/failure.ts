@@ -6,12 +6,15 @@ export function closed(): LeaseError {
   return new LeaseError('CLOSED', 'the store is closed')
 }
 
-/** The error of a server that cannot keep leases until somebody changes it. The message says how. */
+/** The error for a server that cannot keep leases until somebody changes it. The message says what to change. */
 export function unfit(message: string, cause?: unknown): LeaseError {
   return new LeaseError('STORE_UNAVAILABLE', message, { retryable: false, ...(cause !== undefined && { cause }) })
 }
 
-/** The text of an error. A failed connection to several addresses of a host has none of its own, so it lists theirs. */
+/**
+ * The text of an error. If a connection to several addresses of a host has failed, the error has no text, so this lists the
+ * texts of its errors.
+ */
 export function textOf(error: unknown): string {
   const text = messageOf(error)
   if (text) return text
@@ -20,23 +23,26 @@ export function textOf(error: unknown): string {
   return typeof code === 'string' ? code : 'no reason given'
 }
 
-/** A cause with only the text and the code. Errors of clients contain queries, commands and passwords. */
+/** A cause with only the text and the code, because errors of clients contain queries, commands and passwords. */
 export function causeOf(error: unknown): Error {
   const code = (error as { code?: unknown } | null)?.code
   return Object.assign(new Error(textOf(error)), typeof code === 'string' && { code })
 }
 
-/** What clients say of a server without TLS, after an attempt with it. */
+/** The messages with which clients report a server without TLS, after an attempt with TLS. */
 const PLAIN = /does not speak TLS|does not support (SSL|secure) connection|wrong version number/i
 
-/** The hint of an engine whose client waits without limit for an answer that another kind of server does not give. */
+/** A hint for stores whose client waits without limit for an answer that another kind of server does not give. */
 export function otherServer(engine: string, error: unknown): string {
   return textOf(error).startsWith('not connected within')
     ? `${CHECK}; perhaps it is another server than ${engine}`
     : CHECK
 }
 
-/** The error for a request that no server answered. If it had left, its outcome is unknown. `hint`: better than `CHECK`. */
+/**
+ * The error for a request that no server answered. If the request was sent, its outcome is unknown. `hint`: a better hint
+ * than `CHECK`.
+ */
 export function noAnswerFrom(engine: string, error: unknown, sent: boolean, hint: string = CHECK): LeaseError {
   const cause = causeOf(error)
   if (sent)

@@ -5,25 +5,28 @@ import { type Clock, LONGEST_SLEEP, requestLimit, TURN } from '../../contract/ti
 /** The largest number of releases in a row that prompt no waiter. */
 const MOST_SKIPPED = 15
 
-/** What the server said of a waiter. */
+/** What the server said about a waiter. */
 export interface State {
-  /** When it may be granted the name, or the first waiter may, if nothing is freed: by the clock of this process. */
+  /**
+   * The time when the claim, or the first waiter, may be granted the name if nothing is freed, by the clock of this
+   * process.
+   */
   readonly grantAt: number
-  /** How many waiters are ahead. */
+  /** The number of waiters ahead. */
   readonly rank: number
-  /** A release of the meantime may not have seen the position of the claim. @default false */
+  /** May a release that came meanwhile have missed the position of the claim? @default false */
   readonly isUnseen?: boolean
 }
 
-/** What the server said of a name, and of the waiters that it was asked to keep. */
+/** What the server said about a name, and about the waiters whose positions it was asked to keep. */
 export interface Kept extends State {
-  /** The id of the first of them, if the server compared them. `rank` is its position. */
+  /** The id of the first of these waiters, if the server compared them. `rank` is its position. */
   readonly first: string | undefined
-  /** Those that have no position any more. */
+  /** The ids of the waiters that no longer have a position. */
   readonly lost: readonly string[]
 }
 
-/** How a server keeps positions. */
+/** Sends the requests that keep positions. */
 export interface Keeper {
   /** The largest number of waiters in one request. */
   readonly most: number
@@ -38,29 +41,29 @@ export interface Waiter {
   readonly wake: Wake
 }
 
-/** The waiters of this process on one name, in the order of their positions. */
+/** The waiters of this process for one name, in the order of their positions. */
 export class LocalQueue {
   readonly #name: string
   readonly #clock: Clock
   readonly #keeper: Keeper
   readonly #onEmpty: () => void
   #waiters = new Map<string, Waiter>()
-  /** The shortest lifetime of them. */
+  /** The shortest lifetime of their positions. */
   #lifetime = Number.POSITIVE_INFINITY
   #grantAt = Number.POSITIVE_INFINITY
-  /** The position of the first of them, or a lower one. */
+  /** The position of the first waiter, or a lower number. */
   #rank = 0
-  /** Those that were woken since one may be granted. */
+  /** The waiters that were woken since one of them may be granted. */
   readonly #woken = new Set<string>()
-  /** When the next requests are due: to keep all positions, and to look at the name. */
+  /** The times when the next requests are due: to keep all positions, and to read the name. */
   #keepAt = Number.POSITIVE_INFINITY
   #lookAt = 0
   /** May a release have been missed since the last request left? */
   #mayHaveMissed = false
   #isAsking = false
-  /** Waiters that were prompted to ask with a release, and have no answer yet. */
+  /** Waiters that were prompted to ask by a release, and have no answer yet. */
   readonly #prompted = new Set<string>()
-  /** How many more releases prompt no waiter, and how many that was at first. */
+  /** The number of further releases that prompt no waiter, and its initial value. */
   #skip = 0
   #skipped = 0
   #stopTimer: (() => void) | undefined
@@ -78,7 +81,7 @@ export class LocalQueue {
     return this.#waiters.has(id)
   }
 
-  /** Adds the last waiter. `state` is what it was told. */
+  /** Adds a waiter behind all others. `state`: what the server said about it. */
   add(waiter: Waiter, state: State | undefined): void {
     if (this.#waiters.size === 0 && state) this.#rank = state.rank
     this.#waiters.set(waiter.id, waiter)
@@ -88,7 +91,7 @@ export class LocalQueue {
     else this.#schedule()
   }
 
-  /** The waiter does not wait any more. Another one with this id may have come since. */
+  /** The waiter no longer waits. Another waiter with this id may have been added since. */
   remove(id: string, wake: Wake): void {
     if (this.#waiters.get(id)?.wake !== wake) return
     this.#prompted.delete(id)
@@ -98,21 +101,23 @@ export class LocalQueue {
     else this.#schedule()
   }
 
-  /** The waiter was granted the name. It may not accept that. */
+  /** The waiter was granted the name. It may not accept the grant. */
   granted(id: string): void {
     if (this.#prompted.delete(id)) this.#skipped = 0
   }
 
   /**
-   * To be called when this process releases the name. Wakes the first waiter that was not prompted already, so that its request
-   * shares the call of the release. After a busy answer to it, some releases prompt no waiter.
+   * Wakes the first waiter that was not yet prompted, so that its request shares the call of the release. Call it when this
+   * process releases the name. After a busy answer to a prompted waiter, some releases prompt no waiter.
    */
   prompt(): void {
     if (this.#skip > 0) this.#skip -= 1
     else this.#wakeFirst(this.#prompted)
   }
 
-  /** A message to one of them may be lost, other than to those that are `asking`. A prompted one asks until it has an answer. */
+  /**
+   * A message to a waiter may be lost, except to those that are `asking`. A prompted waiter asks until it has an answer.
+   */
   missed(asking: ReadonlySet<string>): void {
     this.#wakeFirst(asking)
   }
@@ -127,9 +132,9 @@ export class LocalQueue {
   /** The server has said this about the name. */
   learn({ grantAt, rank, isUnseen }: State): void {
     const now = this.#clock.now()
-    // Since one may have been granted, others may have held it.
+    // Since a waiter could be granted, another claim may have held the name.
     if (grantAt > now) this.#woken.clear()
-    // What a waiter behind was told must not delay those before it.
+    // What the server said about a later waiter must not delay those before it.
     const isBehind = rank > this.#rank && this.#grantAt > now
     this.#grantAt = isBehind ? Math.min(grantAt, this.#grantAt) : grantAt
     this.#rank = Math.min(this.#rank, rank)
@@ -138,14 +143,14 @@ export class LocalQueue {
     this.#schedule()
   }
 
-  /** Wakes all. It is not used again. */
+  /** Wakes all waiters. The queue is not used again. */
   close(): void {
     const waiters = [...this.#waiters.values()]
     this.#end()
     for (const { wake } of waiters) wake()
   }
 
-  /** When the first waiter of the name may be granted, or the second may pass it. The others are woken by the server. */
+  /** The time when the first waiter for the name may be granted, or the second may pass it. The server wakes the others. */
   get #turnAt(): number {
     const { size } = this.#woken
     if (size >= this.#waiters.size || this.#rank + size > 1) return Number.POSITIVE_INFINITY
@@ -162,7 +167,7 @@ export class LocalQueue {
       this.#turnAt,
       this.#isAsking ? Number.POSITIVE_INFINITY : Math.min(this.#keepAt, this.#nextLook),
     )
-    if (at >= this.#timerAt) return // it then looks again
+    if (at >= this.#timerAt) return // that timer reads the times again
     this.#stopTimer?.()
     this.#timerAt = at
     this.#stopTimer = this.#clock.after(Math.max(at - this.#clock.now(), 0), () => this.#run(), true)
@@ -186,7 +191,7 @@ export class LocalQueue {
     if (waiters.length === this.#waiters.size) this.#keepAt = this.#clock.now() + this.#lifetime / 3
     try {
       let first: Kept | undefined
-      // One after the other, so that each blocks the server for a short time only.
+      // The requests are sent one after the other, so that each blocks the server only briefly.
       for (const [lifetime, equal] of Map.groupBy(waiters, waiter => waiter.lifetime)) {
         const ids = equal.map(({ id }) => id)
         while (ids.length > 0) {
@@ -202,7 +207,7 @@ export class LocalQueue {
       this.#rank = first.rank
       this.learn(first)
     } catch {
-      // They ask by themselves, and find out why.
+      // The waiters ask by themselves, and find out the reason.
       for (const { wake } of [...this.#waiters.values()]) wake()
       this.#lookAt = this.#clock.now() + LONGEST_SLEEP
     } finally {
@@ -211,7 +216,7 @@ export class LocalQueue {
     }
   }
 
-  /** Wakes the first that is not one of `others`, unless it was prompted. */
+  /** Wakes the first waiter that is not in `others`, unless it was prompted. */
   #wakeFirst(others: ReadonlySet<string>): void {
     for (const { id, wake } of this.#waiters.values()) {
       if (others.has(id)) continue
@@ -227,7 +232,10 @@ export class LocalQueue {
     this.#onEmpty()
   }
 
-  /** It gets a new position when it asks, unless it was granted the name and does not know that yet. */
+  /**
+   * Moves a waiter to the end: it gets a new position when it asks, unless it was granted the name and does not know that
+   * yet.
+   */
   #moveBack(id: string): void {
     const waiter = this.#waiters.get(id)
     if (!waiter) return

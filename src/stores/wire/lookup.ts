@@ -5,13 +5,13 @@ import { LONGEST_REQUEST } from '../../contract/time.ts'
 /** Look-ups that have not settled, by host. */
 const pending = new Map<string, Promise<LookupAddress[]>>()
 
-/** When the addresses of a host were last given, by `performance.now()`. */
+/** The times when the addresses of a host were last given, by `performance.now()`. */
 const given = new Map<string, number>()
 
 /**
- * The option `lookup` of `net.connect`. It is `dns.lookup`, with one pending look-up for each host of the process. A
+ * The option `lookup` of `net.connect`. It is `dns.lookup`, but with one pending look-up for each host in the process. A
  * look-up cannot be cancelled, and occupies one of two threads until the name server answers, or for 10 s and more. With
- * one for each attempt to connect, look-ups of other code would wait behind them.
+ * one look-up for each attempt to connect, look-ups of other code would have to wait.
  */
 export const lookup: LookupFunction = (host, { all, family }, callback) => {
   const version = Number(String(family ?? 0).replace('IPv', ''))
@@ -27,7 +27,9 @@ export const lookup: LookupFunction = (host, { all, family }, callback) => {
   addressesOf(host).then(answer, error => callback(error, ''))
 }
 
-/** For clients that take no `lookup`: resolves once a look-up of the host has succeeded. Rejects as the look-up does. */
+/**
+ * Resolves once a look-up of the host has succeeded, and rejects like the look-up. It is for clients that take no `lookup`.
+ */
 export async function lookedUp(host: string = 'localhost'): Promise<void> {
   await addressesOf(host)
 }
@@ -36,7 +38,7 @@ function addressesOf(host: string): Promise<LookupAddress[]> {
   let addresses = pending.get(host)
   if (!addresses) {
     addresses = new Promise((resolve, reject) => {
-      // The hints of `net.connect`.
+      // These are the hints of `net.connect`.
       lookUp(host, { hints: ADDRCONFIG, all: true }, (error, found) => {
         pending.delete(host)
         if (error) reject(error)
@@ -48,7 +50,10 @@ function addressesOf(host: string): Promise<LookupAddress[]> {
   return addresses
 }
 
-/** If the host was looked up a short time ago, another address may come first: the first may accept connections and hang. */
+/**
+ * The addresses in the order to try. If the host was looked up recently, another address comes first, because the first one
+ * may accept connections and hang.
+ */
 function inTurn(host: string, addresses: LookupAddress[]): LookupAddress[] {
   const now = performance.now()
   const isAgain = now - (given.get(host) ?? Number.NEGATIVE_INFINITY) < LONGEST_REQUEST

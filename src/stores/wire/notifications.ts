@@ -7,31 +7,34 @@ import type { Connection } from './connection.ts'
 import { closed } from './failure.ts'
 import { Waiters } from './waiters.ts'
 
-/** Milliseconds between attempts to subscribe. */
+/** The pauses in milliseconds between attempts to subscribe. */
 const PAUSES: Pauses = [50, 2_000]
 
-/** How a server notifies the waiters of one store. */
+/** The channel by which a server notifies the waiters of one store. */
 export interface Channel {
   /**
-   * Resolves with a connection on which `notified` is called with each message, as `notify` reads it. Calls `ended` when
+   * Resolves to a connection on which `notified` is called with each message, in the format of `notify`. Calls `ended` when
    * the subscription has ended by itself.
    */
   subscribe(notified: (message: string) => void, ended: () => void, closing: AbortSignal): Promise<Connection>
-  /** The error for the caller when there is no subscription. */
+  /** The error for the caller if there is no subscription. */
   failure(error: unknown): LeaseError
 }
 
-/** Wakes the waiters of a store by the messages of one channel, received over its own connection. */
+/** Wakes the waiters of a store when messages of one channel arrive, over its own connection. */
 export class Notifications {
   readonly #clock: Clock
   readonly #channel: Channel
   readonly #waiters: Waiters
   #subscribing: Promise<void> | undefined
   #connection: Connection | undefined
-  /** Why the last attempt failed, and until when it is not repeated. Waiters call `watch` again whenever they ask. */
+  /**
+   * The reason why the last attempt failed, and the time until which no other is made. Waiters call `watch` again whenever
+   * they ask.
+   */
   #failure: { readonly reason: LeaseError; readonly until: number } | undefined
   #failures = 0
-  /** How often it was moved. */
+  /** The number of times that the subscription was moved. */
   #moves = 0
   readonly #end = new AbortController()
 
@@ -41,7 +44,10 @@ export class Notifications {
     this.#waiters = new Waiters(clock)
   }
 
-  /** The current subscription. There is a new one after a gap. Without one nobody is woken, and waiters must poll. */
+  /**
+   * The current subscription. After a gap there is a new one. Without a subscription nobody is woken, and waiters must
+   * poll.
+   */
   get subscription(): object | undefined {
     return this.#connection
   }
@@ -51,7 +57,7 @@ export class Notifications {
     return subscription !== undefined && subscription === this.#connection
   }
 
-  /** Resolves once subscribed; from then until `signal` aborts, `wake` is called as a hint. Then `ended` is called. */
+  /** Resolves once subscribed. From then until `signal` aborts, `wake` is called as a hint. Then `ended` is called. */
   async watch(id: string, wake: Wake, signal: AbortSignal, ended?: () => void): Promise<void> {
     if (this.#end.signal.aborted) throw closed()
     const remove = this.#waiters.add(id, wake, signal, ended)
@@ -70,9 +76,9 @@ export class Notifications {
   }
 
   /**
-   * Requests go over another connection now, because the one before was given up. The address may lead to
-   * another server since then, and the one of this subscription may never end it: a master that became a replica, or a
-   * machine that hangs. So it subscribes anew.
+   * Subscribes again, because requests now use another connection: the previous one was given up. The address may lead to
+   * another server since then. The old server may never end this subscription, if it is a master that became a replica, or
+   * a machine that hangs.
    */
   move(): void {
     this.#moves += 1

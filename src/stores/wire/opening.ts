@@ -5,7 +5,7 @@ import { afterReads } from './timeouts.ts'
 const LONGEST_PAUSE = 1_000
 
 /**
- * Opens a connection. While an attempt hangs, another is started in addition: after `patience` ms, then after twice the
+ * Opens a connection. While an attempt hangs, another one is started in addition: after `patience` ms, then after twice the
  * last pause, up to a second. The first success counts. The opening fails when the first attempt fails, after 5 s at the
  * latest.
  */
@@ -31,7 +31,7 @@ export class Opening<Opened extends Connection> {
     this.#attempt()
   }
 
-  /** For a request that has joined and has only this patience, in milliseconds. */
+  /** Shortens the patience to that of a request that now waits too, in milliseconds. */
   hurry(patience: number): void {
     if (patience >= this.#patience) return
     this.#patience = patience
@@ -70,7 +70,7 @@ export class Opening<Opened extends Connection> {
   }
 
   #fail(error: unknown, isFirst: boolean): void {
-    // The refusal of a later attempt says more than the first attempt, which hung.
+    // The error of a later attempt says more than the first attempt, which hung.
     this.#error ??= error
     if (!isFirst) return
     this.#reject(this.#error)

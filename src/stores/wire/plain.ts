@@ -8,16 +8,19 @@ export interface Endpoint {
   readonly port: number
 }
 
-/** How a server is asked without TLS, and how it answers if it does not speak TLS. */
+/** The request that is sent to a server without TLS, and the answer of a server that does not speak TLS. */
 export interface Question {
   readonly ask: string | Uint8Array
   readonly answer: RegExp
 }
 
-/** Milliseconds for the answer. */
+/** The milliseconds in which the answer must arrive. */
 const PATIENCE = 500
 
-/** A server without TLS ends a handshake, or waits for more, and does not say why. A question without TLS tells. */
+/**
+ * Does the server speak without TLS? Such a server ends a TLS handshake or waits for more, and does not say why. Its answer
+ * to a request without TLS shows it.
+ */
 export function isPlain({ host, port }: Endpoint, { ask, answer }: Question, signal?: AbortSignal): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const socket = connect({ host, port, lookup, signal }, () => socket.write(ask)).unref()

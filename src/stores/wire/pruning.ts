@@ -1,13 +1,13 @@
-/** Names checked for idle rows, each time that half as many leases were granted. */
+/** The number of names that are checked for idle rows each time that half as many leases were granted. */
 const PRUNED = 1_000
 
-/** Deletes idle rows, some with each of many grants, so that they go as fast as new ones come. */
+/** Deletes idle rows. One of many grants deletes some, so that rows are deleted as fast as new ones are added. */
 export class Pruning {
   readonly #prune: (after: string, most: number) => Promise<unknown>
   #granted = 0
   #last = ''
 
-  /** `prune` looks at `most` names after `after`, and resolves to the last of them, or to '' at the end. */
+  /** `prune` checks `most` names after `after`. It resolves to the last of them, or to '' at the end. */
   constructor(prune: (after: string, most: number) => Promise<unknown>) {
     this.#prune = prune
   }

@@ -7,15 +7,15 @@ export const NEVER: AbortSignal = new AbortController().signal
 /** Milliseconds without an answer after which another connection or server is tried. */
 export const PATIENCE = 1_000
 
-/** Waiting less is not worth another connection. */
+/** The shortest patience in milliseconds: waiting less is not worth another connection. */
 const SHORTEST_PATIENCE = 100
 
-/** The patience for a request that has `limit` ms: 100 to 1,000. */
+/** The patience for a request that has `limit` ms. It is 100 to 1,000 ms. */
 export function patienceFor(limit: number = PATIENCE): number {
   return Math.min(Math.max(limit, SHORTEST_PATIENCE), PATIENCE)
 }
 
-/** No answer came in time: nobody knows whether the request was carried out. */
+/** No answer arrived in time, so it is unknown whether the request was carried out. */
 export class NoAnswer extends Error {
   constructor(limit: number) {
     super(`no answer within ${Math.round(limit)} ms`)
@@ -37,7 +37,7 @@ export function afterReads(delay: number, action: () => void): () => void {
   }
 }
 
-/** Settles as `answer` does, or rejects `NoAnswer` after `limit` ms. The timer does not keep the process alive. */
+/** Settles like `answer`, or rejects `NoAnswer` after `limit` ms. The timer does not keep the process alive. */
 export async function within<Answer>(answer: Promise<Answer>, limit: number = LONGEST_REQUEST): Promise<Answer> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
@@ -51,7 +51,7 @@ export async function within<Answer>(answer: Promise<Answer>, limit: number = LO
   }
 }
 
-/** One timer for all requests in flight on a connection, or to a server. It runs only while `check` asks for it. */
+/** One timer for all requests in flight on a connection or to a server. It runs only while `check` asks for it. */
 export class FlightTimer {
   readonly #check: (now: number) => number
   readonly #after: typeof afterReads
@@ -60,8 +60,8 @@ export class FlightTimer {
   #stop: () => void = () => {}
 
   /**
-   * `check` handles the requests that are overdue at `now`, and returns when to check next, or `Infinity`. `after` and
-   * `now` replace the clock of the process, such as in a simulation.
+   * `check` handles the requests that are overdue at `now`. It returns the time of the next check, or `Infinity`. `after`
+   * and `now` replace the clock of the process, for example in a simulation.
    */
   constructor(
     check: (now: number) => number,

@@ -2,16 +2,16 @@ import type { Wake } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
 
 /**
- * Nearly all early notifications are for claims that were granted in the same call, or withdrawn. Those that will be watched
- * are the newest.
+ * The largest number of early notifications that are kept. Nearly all of them are for claims that were granted in the same
+ * call, or withdrawn. The newest are those of claims that will be watched.
  */
 const MOST_EARLY = 1_000
 
-/** The waiters of this process, by the id of their claim. A notification that comes before its waiter is kept for it. */
+/** The waiters of this process, by the id of their claim. A notification that arrives before its waiter is kept for it. */
 export class Waiters {
   readonly #clock: Pick<Clock, 'now'>
   readonly #wakes = new Map<string, Wake>()
-  /** When to ask, for claims that were notified and are not watched yet. Their busy answer is still being read. */
+  /** The times to ask, for claims that were notified and are not watched yet. Their busy answer is still being read. */
   readonly #early = new Map<string, number>()
 
   constructor(clock: Pick<Clock, 'now'>) {
@@ -24,7 +24,7 @@ export class Waiters {
 
   /**
    * From now until `signal` aborts, `wake` is called as a hint. Returns a function that ends this sooner. `ended` is called
-   * in either case: a listener of its own would take 300 bytes.
+   * in either case, because a separate listener would take 300 bytes.
    */
   add(id: string, wake: Wake, signal: AbortSignal, ended?: () => void): () => void {
     const remove = (): void => {

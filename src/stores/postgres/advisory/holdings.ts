@@ -4,32 +4,32 @@ import { LONGEST_REQUEST } from '../../../contract/time.ts'
 import { LONGEST_DELAY } from '../../../contract/timers.ts'
 import type { Session } from './session.ts'
 
-/** A key that a claim of this process requests, holds, or releases. */
+/** A key that a claim of this process has requested, holds, or is releasing. */
 export interface Holding {
   claim: Claim
   readonly key: string
   state: 'asked' | 'held' | 'leaving'
-  /** The answer to the request for it. */
+  /** The answer to the request for the key. */
   answer: Promise<Grant | Busy> | undefined
   session: Session | undefined
   /** Has the server locked it? `undefined`: unknown. */
   isLocked: boolean | undefined
   token: bigint
-  /** By `performance.now()`. */
+  /** The end of the lease, by `performance.now()`. */
   expires: number
-  /** The unlock request, once it was sent. */
+  /** The unlock request, once it has been sent. */
   left: Promise<void> | undefined
   onLost: (() => void) | undefined
 }
 
 /**
  * The keys of this process, each with the one claim that has it. A lease that is not renewed is released at the end of its
- * ttl, although its session continues. A busy event loop delays that.
+ * ttl, although its session continues. A busy event loop delays this release.
  */
 export class Holdings {
   readonly #giveBack: (holding: Holding) => void
   readonly #holdings = new Map<string, Holding>()
-  /** Ids that were withdrawn before they arrived, and until when that may still happen. */
+  /** The ids of claims that were withdrawn before they arrived, and the time until which each may still arrive. */
   readonly #withdrawn = new Map<string, number>()
   #onIdle: (() => void) | undefined
   #timer: NodeJS.Timeout | undefined
@@ -54,7 +54,7 @@ export class Holdings {
     return this.held(holding.key, holding.claim.id) === holding
   }
 
-  /** No other claim gets the key until `take` has settled. It is then held or released. */
+  /** Requests the key for a claim. No other claim gets it until `take` has settled. Then the key is held or released. */
   ask(claim: Claim, key: string, take: (holding: Holding) => Promise<Grant | Busy>): Promise<Grant | Busy> {
     const holding: Holding = {
       claim,
@@ -125,7 +125,7 @@ export class Holdings {
     if (performance.now() >= holding.expires) this.#giveBack(holding)
   }
 
-  /** One timer for all keys. It does not keep the process alive. */
+  /** Runs one timer for all keys. It does not keep the process alive. */
   #look(at: number): void {
     if (at >= this.#timerAt) return
     clearTimeout(this.#timer)

@@ -3,12 +3,12 @@ import { LAST } from '../inspection.ts'
 import type { Names } from '../names.ts'
 import type { Session } from './session.ts'
 
-/** Names read at once. */
+/** The number of names in one read. */
 const PAGE = 500
 
 type Row = readonly [name: string, token: string, owner: string, note: string, ttl: number]
 
-/** Holders. Only their own process knows how much of the ttl remains, so the whole ttl is shown. */
+/** Yields the holders. Only their own process knows how much of the ttl remains, so the whole ttl is shown. */
 export async function* inspection(
   session: Session,
   { tokens }: Names,

@@ -10,7 +10,7 @@ import { prepare } from '../migrate.ts'
 import type { Names } from '../names.ts'
 import { LAST_TOKEN } from '../sql.ts'
 
-/** The first version that ends idle sessions. */
+/** The first version of PostgreSQL that ends idle sessions. */
 const ENDS_SESSIONS = 140_000
 
 const LARGEST = 256
@@ -22,7 +22,7 @@ interface Request {
   reject(reason: unknown): void
 }
 
-/** A statement that requests share. It gets them as JSON, numbered `i`, and returns a list of `[i, answer …]`. */
+/** A statement that requests share. It receives them as JSON, numbered `i`, and returns a list of `[i, answer …]`. */
 export type Statement = 'lock' | 'token' | 'unlock' | 'ttl' | 'note' | 'ping'
 
 /**
@@ -43,7 +43,7 @@ export class Session {
     connection.onEnd(() => this.#lose())
   }
 
-  /** Calls `onLost` once, when the connection has ended by itself or was closed. */
+  /** Opens the session. Calls `onLost` once, when the connection has ended by itself or was closed. */
   static async open(
     driver: PostgresDriver,
     { names, create, ttl }: AdvisoryStoreOptions,
@@ -57,7 +57,7 @@ export class Session {
         "select json_build_array(current_setting('server_version_num')::integer, pg_is_in_recovery())::text, $0",
       )
       const [version, isStandby] = JSON.parse(String(answer)) as [number, boolean]
-      // It grants locks but has no tokens, and an open session would be used for every further request.
+      // A standby grants locks but has no tokens, and an open session would be used for every later request.
       if (isStandby) throw Object.assign(new Error('the server is in recovery'), { code: '25006' })
       await connection.askInTime(settings(ttl, version))
     }
@@ -72,7 +72,7 @@ export class Session {
     return this.#isLost || !this.#connection.isOpen()
   }
 
-  /** The answer of the statement to one request. Rejects with a `LeaseError`, after at most 5 s. */
+  /** Resolves to the answer of the statement to one request. Rejects with a `LeaseError`, after at most 5 s. */
   put(statement: Statement, parameters: object, signal: AbortSignal): Promise<unknown[]> {
     let batch = this.#batches.get(statement)
     if (!batch) {
@@ -82,13 +82,13 @@ export class Session {
     return new Promise((resolve, reject) => batch.add({ parameters, signal, resolve, reject }))
   }
 
-  /** The first value of a query. Its second value must be `$0`. */
+  /** Resolves to the first value of a query. Its second value must be `$0`. */
   async ask(text: string, values: readonly string[]): Promise<unknown> {
     try {
       return await within(this.#connection.ask(text, values))
     } catch (error) {
       const known = failure(error, true)
-      // Its outcome is unknown, so it is unknown what is locked.
+      // The outcome is unknown, so it is unknown which keys are locked.
       if (known.code === 'OUTCOME_UNKNOWN') this.close()
       throw known
     }
@@ -110,7 +110,7 @@ export class Session {
       const all = requests.map(({ parameters }, i) => ({ i, ...parameters }))
       const answers = JSON.parse(String(await this.ask(this.#statements[statement], [JSON.stringify(all)])))
       if (answers?.length !== requests.length) {
-        this.close() // which locks are held is unknown
+        this.close() // it is unknown which locks are held
         throw new LeaseError('OUTCOME_UNKNOWN', 'PostgreSQL answered only some of the requests')
       }
       for (const [i, ...answer] of answers as [number, ...unknown[]][]) requests[i]?.resolve(answer)
@@ -127,8 +127,8 @@ export interface AdvisoryStoreOptions {
 }
 
 /**
- * Refuses servers whose advisory locks exclude nobody. A pooler gives the locks of one client to another, and both then
- * believe that they hold. CockroachDB's locks have no effect.
+ * Refuses servers whose advisory locks do not exclude others. A pooler gives the locks of one client to another, so both
+ * believe that they hold. Locks of CockroachDB have no effect.
  */
 async function checkLocks(connection: PostgresConnection): Promise<void> {
   const answer = await connection.askInTime('select json_build_array(pg_backend_pid(), version())::text, $0')
@@ -147,7 +147,10 @@ async function checkLocks(connection: PostgresConnection): Promise<void> {
   )
 }
 
-/** All timeouts are below the ttl, so that no statement of ours keeps the server from ending an idle session. */
+/**
+ * The settings of the session. All timeouts are below the ttl, so that none of our statements keeps the server from ending
+ * an idle session.
+ */
 function settings(ttl: number, version: number): string {
   const most = Math.max(Math.floor(ttl / 3), 1)
   const seconds = Math.max(Math.floor(ttl / 3_000), 1)
@@ -169,7 +172,7 @@ function settings(ttl: number, version: number): string {
 function statements({ tokens }: Names): Record<Statement, string> {
   const asked = (columns: string): string => `from json_to_recordset($1::json) as a(i integer, ${columns})`
   return {
-    // `materialized`: a lock that is acquired twice must be released twice.
+    // `materialized` is needed because a lock that is acquired twice must be released twice.
     lock: `with asked as materialized (
   select i, name, pg_try_advisory_lock(key::bigint) as is_ours ${asked('name text, key text')}
 )
@@ -187,14 +190,14 @@ from asked left join ${tokens} using (name)`,
 )
 select json_agg(json_build_array(i, token::text))::text, $0 from asked left join given using (name)`,
     unlock: `select json_agg(json_build_array(i, pg_advisory_unlock(key::bigint)))::text, $0 ${asked('key text')}`,
-    // Only for inspection.
+    // This ttl is only for inspection.
     ttl: `with asked as materialized (
   select * ${asked('name text, ttl integer')}
 ), changed as (
   update ${tokens} t set ttl = a.ttl from asked a where t.name = a.name
 )
 select json_agg(json_build_array(i))::text, $0 from asked`,
-    // The token identifies stale requests: another claim may have been granted the name since.
+    // The token identifies stale requests: the name may have been granted to another claim since.
     note: `with asked as materialized (
   select * ${asked('name text, token text, note text')}
 ), changed as (

@@ -22,7 +22,7 @@ import { type Holding, Holdings } from './holdings.ts'
 import { inspection } from './inspection.ts'
 import { type AdvisoryStoreOptions, Session } from './session.ts'
 
-/** Milliseconds, random between these, after which a waiter asks again. */
+/** Milliseconds after which a waiter asks again. The time is random between these. */
 const [SHORTEST_POLL, LONGEST_POLL] = [25, 75]
 
 export class AdvisoryStore implements Store {
@@ -106,7 +106,10 @@ export class AdvisoryStore implements Store {
     })
   }
 
-  /** Leases that are still held are released at the end of their ttl, because work may still rely on them. */
+  /**
+   * Closes the store. Leases that are still held are released only at the end of their ttl, because work may still rely on
+   * them.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#end.abort()
     this.#holdings.onceIdle(() => this.#session?.close())
@@ -124,7 +127,7 @@ export class AdvisoryStore implements Store {
       if (other.state === 'leaving') await other.left
       else if (other.state === 'asked') {
         const answer = isOwn ? await other.answer : await other.answer?.catch(() => undefined)
-        // The refusal of a withdrawn claim says nothing of the name.
+        // The refusal of a withdrawn claim says nothing about the name.
         if (answer && (isOwn || (!answer.held && !this.#holdings.isWithdrawn(other.claim.id)))) return answer
       } else {
         const grant = isOwn ? await this.#refresh(other, claim, signal, false) : busy(claim, other)
@@ -149,7 +152,7 @@ export class AdvisoryStore implements Store {
       const [isOurs, ...last] = await session.put('lock', { name, key }, NEVER)
       holding.isLocked = isOurs === true
       if (!holding.isLocked) return busyWith(claim, last as LastGrant)
-      checkTime() // first: without a token the lease does not count as held
+      checkTime() // this comes first: without a token the lease does not count as held
       const [token] = await session.put('token', { name, key, owner, note, ttl }, NEVER)
       if (typeof token !== 'string') throw exhausted()
       if (session.isLost) throw new LeaseError('OUTCOME_UNKNOWN', 'the session ended meanwhile, and the lock with it')
@@ -158,7 +161,7 @@ export class AdvisoryStore implements Store {
       this.#holdings.hold(holding, BigInt(token), asked + ttl)
       return { held: true, token: holding.token, ttl }
     } finally {
-      // A failed statement may have locked. The server does not roll that back.
+      // The statement may have locked before it failed. The server does not undo that.
       if (holding.state === 'asked') {
         if (holding.session && holding.isLocked !== false) this.#unlock(holding).catch(() => {})
         else this.#holdings.remove(holding)
@@ -166,7 +169,10 @@ export class AdvisoryStore implements Store {
     }
   }
 
-  /** Any statement shows the server that the session is alive. A lease that is not renewed ends by a timer here. */
+  /**
+   * Renews the lease. Any statement shows the server that the session is alive. A lease that is not renewed is ended by a
+   * timer of this process.
+   */
   async #refresh(
     holding: Holding,
     { name, ttl }: Claim,
@@ -174,7 +180,7 @@ export class AdvisoryStore implements Store {
     mayShorten = true,
   ): Promise<Grant | undefined> {
     const sent = performance.now()
-    // A stale copy of the request that acquired it must not shorten what a renewal has extended since.
+    // A stale copy of the acquire request must not shorten a lease that a renewal has extended since.
     const isNew = ttl !== holding.claim.ttl && (mayShorten || sent + ttl > holding.expires)
     await holding.session?.put(isNew ? 'ttl' : 'ping', isNew ? { name, ttl } : {}, signal)
     if (!this.#holdings.isHeld(holding)) return undefined
@@ -182,7 +188,7 @@ export class AdvisoryStore implements Store {
     return { held: true, token: holding.token, ttl }
   }
 
-  /** Called exactly once for each granted lock. */
+  /** Unlocks a key. It is called exactly once for each granted lock. */
   #unlock(holding: Holding): Promise<void> {
     holding.state = 'leaving'
     holding.left ??= this.#sendUnlock(holding)
@@ -193,7 +199,7 @@ export class AdvisoryStore implements Store {
     const { key, session } = holding
     try {
       const [wasOurs] = (await session?.put('unlock', { key }, NEVER)) ?? []
-      // A lock that was certainly granted is missing, so nothing is certain in this session.
+      // A lock that was certainly granted is missing, so no lock of this session is certain.
       if (wasOurs !== true && holding.isLocked) session?.close()
     } catch (error) {
       session?.close()
@@ -244,7 +250,7 @@ export class AdvisoryStore implements Store {
       )
   }
 
-  /** 64 bits of a hash of the name and of the table of its tokens. */
+  /** The key of a name: 64 bits of a hash of the name and of the table of its tokens. */
   #keyOf(name: string): string {
     const hash = createHash('sha256').update(`${this.#options.names.tokens}\0${name}`).digest()
     return hash.readBigInt64BE().toString()

@@ -6,7 +6,7 @@ export type Parsed<T extends ParseArgsOptionsConfig> = ReturnType<
   typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>
 >
 
-/** Options that most commands have. */
+/** The options that most commands have. */
 export const COMMON: {
   readonly store: { readonly type: 'string' }
   readonly json: { readonly type: 'boolean' }
@@ -45,14 +45,14 @@ export function parse<const T extends ParseArgsOptionsConfig>(command: string, a
   }
 }
 
-/** The one positional argument of a command. */
+/** Returns the one positional argument of a command. */
 export function one(command: string, what: string, positionals: readonly string[]): string {
   const argument = atMostOne(command, what, positionals)
   if (argument === undefined) throw new Usage(`${what} is missing; ${seeHelp(command)}`)
   return argument
 }
 
-/** The one positional argument of a command, or `undefined` if it is missing. */
+/** Returns the one positional argument of a command, or `undefined` if it is missing. */
 export function atMostOne(command: string, what: string, [first, second]: readonly string[]): string | undefined {
   if (second !== undefined) throw new Usage(`expected one ${what}, but ${second} follows it; ${seeHelp(command)}`)
   return first
@@ -62,13 +62,13 @@ export function seeHelp(command: string): string {
   return `see holdfast ${command ? `${command} ` : ''}--help`
 }
 
-/** `: did you mean run?` if exactly one known word is close. */
+/** Returns a hint such as `: did you mean run?` if exactly one known word is close. */
 export function suggest(word: string, known: readonly string[]): string {
   const near = known.filter(candidate => distance(word, candidate) <= Math.max(1, Math.floor(candidate.length / 3)))
   return near.length === 1 ? `: did you mean ${near[0]}?` : ''
 }
 
-/** The edit distance: characters to insert, remove or replace, and neighbours to swap. */
+/** The edit distance: how many characters to insert, remove or replace, and how many neighbours to swap. */
 function distance(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, i) => i)]
   const at = (i: number, j: number): number => rows[i]?.[j] ?? Number.POSITIVE_INFINITY

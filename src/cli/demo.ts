@@ -1,7 +1,7 @@
 import { parse, seeHelp } from './arguments.ts'
 import { EXIT, Failure, Usage } from './failure.ts'
 
-/** `holdfast demo`: five replicas of one job, in processes of their own. Returns the exit code. */
+/** `holdfast demo`: runs five replicas of one job, each in its own process. Returns the exit code. */
 export async function demo(args: readonly string[]): Promise<number> {
   if (parse('demo', [...args], {}).positionals.length > 0) throw new Usage(`demo has no arguments; ${seeHelp('demo')}`)
   if (process.platform === 'win32')

@@ -1,4 +1,4 @@
-// Not index.ts: help and wrong usage must not load the library.
+// Do not import index.ts: help and wrong usage must not load the library.
 import { LeaseError, type LeaseErrorCode } from '../contract/errors.ts'
 
 export { messageOf } from '../contract/errors.ts'
@@ -15,14 +15,14 @@ export const EXIT = {
   software: 70,
   busy: 75,
   lost: 76,
-  /** EX_NOPERM. */
+  /** EX_NOPERM: the store denied access. */
   denied: 77,
-  /** EX_CONFIG: tables or functions are missing, or of another version. */
+  /** EX_CONFIG: tables or functions are missing, or belong to another version. */
   notMigrated: 78,
   timeout: 124,
   notExecutable: 126,
   notFound: 127,
-  /** Plus the number of the signal. */
+  /** The base for signals: the number of the signal is added. */
   signal: 128,
 } as const
 

@@ -1,4 +1,4 @@
-// The parts of the command line that holdfast-lab uses. lab/cli/command-line.ts declares their types.
+// These are the parts of the command line that holdfast-lab uses. lab/cli/command-line.ts declares their types.
 import { engineOf } from '../engines.ts'
 import { Signals } from './signals.ts'
 

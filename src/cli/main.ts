@@ -14,17 +14,17 @@ if (problem !== undefined) {
   const { stopReceived } = await import('./signals.ts')
   let unwritten: NodeJS.ErrnoException | undefined
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') unwritten ??= error // a closed pipe is no error
+    if (error.code !== 'EPIPE') unwritten ??= error // a closed pipe is not an error
   })
   // The timers of leases do not keep a process alive, but this process waits for the result.
   const keepAlive = setInterval(() => {}, 60_000)
   process.exitCode = await main(process.argv.slice(2), new URL('../../package.json', import.meta.url))
   clearInterval(keepAlive)
-  // A slow reader gets all of the output. The callback is also called with an error, such as of a closed pipe.
+  // A slow reader gets all of the output. The callback is also called after an error, such as a closed pipe.
   const written = [process.stdout, process.stderr].map(
     stream => new Promise<void>(resolve => stream.write('', () => resolve())),
   )
-  await Promise.race([Promise.all(written), stopReceived]) // a reader may never read
+  await Promise.race([Promise.all(written), stopReceived]) // a reader that hangs may never read
   if (unwritten && process.exitCode === 0) {
     process.stderr.write(`holdfast: the output could not be written: ${unwritten.message}\n`)
     process.exitCode = 74

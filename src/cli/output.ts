@@ -16,15 +16,15 @@ export class Output {
   }
 
   /**
-   * Prints the result of the command. `quiet` hides its text, not its JSON, unless the command is of no use without it
-   * (`isNeeded`). Text from a store must be `printable`.
+   * Prints the result of the command. `quiet` hides the text, unless the command is useless without it (`isNeeded`).
+   * `quiet` does not hide JSON. Text from a store must be `printable`.
    */
   print(data: unknown, text: string, isNeeded = false): void {
     if (this.#json) process.stdout.write(`${stringify(data, 2)}\n`)
     else if (isNeeded || !this.#quiet) process.stdout.write(`${mask(text)}\n`)
   }
 
-  /** Prints SQL as it is, because a mask would change what it does; also with `quiet`, because it is for a program. */
+  /** Prints SQL unmasked, because a mask would change what it does. `quiet` does not hide it: it is for a program. */
   printSql(sql: string): void {
     process.stdout.write(this.#json ? `${escapeInvisible(JSON.stringify({ sql }, undefined, 2))}\n` : sql)
   }
@@ -34,17 +34,17 @@ export class Output {
     if (!this.#quiet) this.#line({ event, message: text, ...data }, text, 'dim')
   }
 
-  /** As `info`, but only with `json`. */
+  /** Prints progress like `info`, but only with `json`. */
   event(event: string, text: string, data: Record<string, unknown>): void {
     if (this.#json) this.info(event, text, data)
   }
 
-  /** Prints what the command warns of, unless `quiet`. */
+  /** Prints a warning, unless `quiet`. */
   warn(event: string, text: string, data: Record<string, unknown> = {}): void {
     if (!this.#quiet) this.failed(event, text, data)
   }
 
-  /** Prints what failed while the command goes on. It is an error, so `quiet` does not hide it. */
+  /** Prints a failure after which the command continues. It is an error, so `quiet` does not hide it. */
   failed(event: string, text: string, data: Record<string, unknown> = {}): void {
     this.#line({ event, message: text, ...data }, text, 'yellow')
   }
@@ -78,7 +78,7 @@ export function paint(
 
 export { mask, printable }
 
-/** JSON without passwords, and with invisible characters escaped. */
+/** Converts to JSON without passwords, and with invisible characters escaped. */
 export function stringify(data: unknown, indent?: number): string {
   const replace = (_key: string, value: unknown): unknown =>
     typeof value === 'bigint' ? value.toString() : typeof value === 'string' ? mask(value) : value
@@ -89,7 +89,7 @@ function escapeInvisible(json: string): string {
   return json.replace(INVISIBLE, character => (character === '\n' ? character : escaped(character)))
 }
 
-/** The JSON escape: a surrogate pair for a character above U+FFFF. */
+/** The JSON escape of a character. Above U+FFFF it is a surrogate pair. */
 function escaped(character: string): string {
   const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
   return units.map(unit => `\\u${unit.toString(16).padStart(4, '0')}`).join('')

@@ -7,7 +7,7 @@ interface Lab {
   prove(args: readonly string[], commandLine: object): Promise<number>
 }
 
-/** `holdfast prove`, a command of the package holdfast-lab. Returns the exit code. */
+/** `holdfast prove`: runs the command of the package holdfast-lab. Returns the exit code. */
 export async function prove(args: readonly string[]): Promise<number> {
   if (process.platform !== 'linux')
     throw new Failure(EXIT.unavailable, 'UNSUPPORTED', 'holdfast prove reads /proc, so it runs only on Linux')
@@ -17,7 +17,7 @@ export async function prove(args: readonly string[]): Promise<number> {
 
 /** @throws LeaseError DRIVER_MISSING */
 async function loadLab(): Promise<Lab> {
-  // A checkout runs its own sources.
+  // In a checkout the sources of the lab run.
   if (import.meta.url.endsWith('.ts')) return import(new URL('../../lab/index.ts', import.meta.url).href)
   const lab = load('holdfast-lab') as Lab | undefined
   if (lab) return lab

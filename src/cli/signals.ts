@@ -2,12 +2,12 @@ import { constants } from 'node:os'
 import { EXIT, Failure } from './failure.ts'
 
 const STOPPING = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
-/** Only the command uses these. */
+/** The signals that are only forwarded to the command. */
 const FORWARDED = ['SIGUSR1', 'SIGUSR2'] as const
 
 const stopping = Promise.withResolvers<void>()
 
-/** Resolves once `Signals` has received one that stops. */
+/** Resolves once `Signals` has received a stopping signal. */
 export const stopReceived: Promise<void> = stopping.promise
 
 /** The signals of this process. While the command runs they are forwarded to it; otherwise they stop `holdfast`. */
@@ -16,7 +16,7 @@ export class Signals {
   #forward: ((signal: NodeJS.Signals) => void) | undefined
   #received = false
 
-  /** `when` ends the message, such as `before the command ran`. */
+  /** `when`: the end of the message, such as `before the command ran`. */
   constructor(when = 'before the command ran') {
     for (const signal of STOPPING) {
       process.on(signal, () => {
@@ -34,12 +34,12 @@ export class Signals {
     return this.#stop.signal
   }
 
-  /** A stopping signal was received, whether or not it was forwarded. */
+  /** Was a stopping signal received? It counts even if it was forwarded. */
   get received(): boolean {
     return this.#received
   }
 
-  /** Forwards signals from now on. `undefined`: the command has ended. */
+  /** Forwards signals from now on. `undefined`: the command has ended, so nothing is forwarded. */
   forward(to: ((signal: NodeJS.Signals) => void) | undefined): void {
     this.#forward = to
   }

@@ -61,8 +61,8 @@ function defaultUrl(output: Output): string {
 }
 
 /**
- * Creates the folder. Returns why leases must not be kept in it. Whoever can write to it can break every lease. If root runs
- * with the HOME of another user, a link there would let that user choose where root creates files.
+ * Creates the folder. If leases must not be kept in it, returns why. Whoever can write to it can break every lease. If
+ * root runs with the HOME of another user, a link there would let that user choose where root creates files.
  */
 function unsafe(folder: string): string | undefined {
   let above = dirname(folder)
@@ -85,7 +85,7 @@ function stateFolder(): string {
   try {
     home = homedir()
   } catch {
-    // Without HOME and an entry in the password file, as in many containers.
+    // There is neither HOME nor an entry in the password file, as in many containers.
   }
   if (!isAbsolute(home)) {
     throw new Failure(

@@ -3,16 +3,16 @@ import { isShared, slotsText } from '../contract/record.ts'
 import { titleOf } from '../contract/reserved.ts'
 import type { Locks } from '../create-locks.ts'
 
-/** What the page asks for. */
+/** The request that the page sends. */
 export interface BreakRequest {
   readonly name: string
-  /** What was typed: the name, as the page shows it. */
+  /** The typed text, which must be the name as the page shows it. */
   readonly typed: string
   /** The token of the lease that the page showed, or `all`. */
   readonly of: string
 }
 
-/** Takes a lease only from the holder that the page showed, or from all. The status of the answer, and its JSON. */
+/** Breaks only the lease that the page showed, or all leases. Resolves to the status and JSON of the answer. */
 export async function breakShown(
   locks: Pick<Locks, 'inspect' | 'break'>,
   { name, typed, of }: BreakRequest,
@@ -30,13 +30,13 @@ export async function breakShown(
   }
 }
 
-/** What is known after a break that failed: a request that had left may be carried out. */
+/** The text after a break that failed. A request that was sent may still be carried out. */
 export function failedText(title: string, error: unknown): string {
   const isUnknown = LeaseError.is(error, 'OUTCOME_UNKNOWN')
   return `${title} ${isUnknown ? 'may have been' : 'was not'} broken: ${messageOf(error)}`
 }
 
-/** The lease that is meant was not named. */
+/** The answer if the request does not name the intended lease. */
 async function refused(
   locks: Pick<Locks, 'inspect'>,
   name: string,

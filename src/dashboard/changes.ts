@@ -1,26 +1,26 @@
-/** Changes that are remembered, of each kind. */
+/** The number of changes of each kind that are remembered. */
 const KEPT = 50
 
 /** A name that went from one owner to another between two looks, or whose holder vanished. */
 export interface Change {
   readonly name: string
   readonly from: string
-  /** Empty: nobody holds it now. */
+  /** The new owner. Empty: nobody holds the name now. */
   readonly to: string
   /** The former holder no longer renewed, so its lease ended by itself or was broken. Else it was probably released. */
   readonly isTakeover: boolean
-  /** Milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly at: number
 }
 
-/** What changed, and how often. */
+/** Remembers what changed, and how often. */
 export class Changes {
-  /** The newest first. */
+  /** The latest changes, the newest first. */
   latest: readonly Change[] = []
   total = 0
   takeovers = 0
 
-  /** Frequent releases do not push out a takeover. */
+  /** Adds a change. Frequent releases do not push out a takeover. */
   add(change: Change): void {
     this.total += 1
     if (change.isTakeover) this.takeovers += 1

@@ -1,25 +1,25 @@
-/** Looks may take about one part in this many of the time: 5 ms of each second. It takes the store no longer than us. */
+/** Looks may take 1/200 of the time: 5 ms of each second. The store needs no longer for a look than this process. */
 const SHARE = 200
 
-/** Milliseconds for each request: at most 20 a second. Reading 25 records counts as one more. */
+/** Milliseconds of pause for each request: at most 20 requests a second. Reading 25 records counts as one more. */
 const EACH = 50
 const RECORDS = 25
 
-/** Milliseconds: where requests are counted, a longer pause is never due to the time that a look took. */
+/** The longest pause, in milliseconds, for the time that a look took, if its requests are counted. */
 const FAR = 1_500
 
-/** Looks that count. The cheapest does: one may have waited for a connection or for this process. */
+/** The number of looks that are remembered. The cheapest counts, because a look may wait for other reasons. */
 const KEPT = 3
 
 interface Look {
-  /** Milliseconds. */
+  /** The duration of the look in milliseconds. */
   readonly duration: number
-  /** `undefined`: unknown. */
+  /** The number of requests. `undefined`: unknown. */
   readonly requests: number | undefined
   readonly records: number
 }
 
-/** What looks cost the store. The time that one takes says little of a store that is far away, but its requests do. */
+/** The cost of looks for the store. For a store that is far away, the time says little, but the requests do. */
 export class Cost {
   #looks: readonly Look[] = []
 
@@ -27,7 +27,7 @@ export class Cost {
     this.#looks = [look, ...this.#looks].slice(0, KEPT)
   }
 
-  /** Milliseconds until the next look, at least. 0 until enough is known. */
+  /** The least time until the next look, in milliseconds. 0 until enough is known. */
   get pause(): number {
     return this.#looks.length < KEPT ? 0 : Math.min(...this.#looks.map(pauseAfter))
   }

@@ -19,27 +19,27 @@ export type Access = 'none' | 'read' | 'operate'
 
 /** What `authorize` judges. */
 export interface AccessContext {
-  /** Without a body. */
+  /** The request without its body. */
   readonly request: Request
   /** Node's request, if it came through `handler`. It carries what a framework has added, such as the user. */
   readonly node?: IncomingMessage
 }
 
 export interface DashboardOptions {
-  /** Is called for every request. If it throws or returns anything else, the request is refused. */
+  /** Called for every request. If it throws or returns anything else, the request is refused. */
   authorize(context: AccessContext): Access | PromiseLike<Access>
-  /** What the page says that it shows, such as the URL of the store. User, password and options are left out. @default '' */
+  /** The store that the page names, such as its URL. User, password and options are left out. @default '' */
   readonly store?: string | undefined
 }
 
 /**
- * The dashboard, to be mounted at any path. Disposing of it ends the streams, within a second, and later requests get 503.
+ * The dashboard. It can be mounted at any path. Disposing of it ends the streams within a second. Later requests get 503.
  * It does not close the locks.
  */
 export interface Dashboard extends AsyncDisposable {
-  /** For Node's server, Express, Fastify and Nest. It reads no body. */
+  /** Handles a request of Node's server, Express, Fastify or Nest. It does not read the body. */
   handler(request: IncomingMessage, response: ServerResponse): void
-  /** For Hono and other servers of web standards. */
+  /** Handles a request of Hono and other servers that use web standards. */
   fetch(request: Request): Promise<Response>
 }
 
@@ -65,7 +65,7 @@ const STREAM = {
 const known = new Set(['authorize', 'store'])
 
 /**
- * A page that shows who holds each name, who waits, and what went from one holder to another. It looks at the store while
+ * A page that shows who holds each name, who waits, and which names changed holders. It looks at the store while
  * somebody watches and for a minute after that, for all viewers together. Throws `INVALID_ARGUMENT` without `authorize`.
  */
 export function dashboard(locks: Pick<Locks, 'list' | 'inspect' | 'break'>, options: DashboardOptions): Dashboard {
@@ -89,7 +89,7 @@ class Board implements Dashboard {
   readonly #process: Process = { acquired: 0, lost: 0 }
   readonly #unsubscribe: readonly (() => void)[]
   #isClosed = false
-  /** The latest look as an event, by access. */
+  /** The events written from the latest look, by access. */
   #written: { readonly look: Look | undefined; readonly events: Map<Access, Uint8Array> } = {
     look: undefined,
     events: new Map(),
@@ -205,7 +205,7 @@ class Board implements Dashboard {
             if ((controller.desiredSize ?? 1) > 0) controller.close()
             else controller.error(new Error('the viewer does not read'))
           } catch {
-            // The reader cancelled it.
+            // The reader has cancelled the stream.
           }
         }
         this.#streams.add(end)
@@ -216,7 +216,7 @@ class Board implements Dashboard {
     return new Response(body, { headers: STREAM })
   }
 
-  /** Written once for all viewers: with many of them this takes longer than anything else here. */
+  /** The event for a look. It is written once for all viewers, because with many viewers this takes the longest. */
   #event(look: Look, access: Access): Uint8Array {
     if (this.#written.look !== look) this.#written = { look, events: new Map() }
     const { events } = this.#written
@@ -245,7 +245,7 @@ function requestOf(node: IncomingMessage): Request | undefined {
     const headers = new Headers()
     for (const [name, values = []] of Object.entries(node.headersDistinct))
       for (const value of values) headers.append(name, value)
-    // Not relative to the host: a path that begins with // would name another one.
+    // Do not resolve the path relative to the host: a path that begins with // would name another host.
     return new Request(`http://${host}${path}`, { method: node.method ?? 'GET', headers })
   } catch {
     return undefined

@@ -3,14 +3,14 @@ import { isMarker, titleOf } from '../contract/reserved.ts'
 import type { Hold } from './hold.ts'
 import type { Look } from './survey.ts'
 
-/** The page of one name, from the last look: it does not ask the store. What is not known is null. Times are milliseconds. */
+/** The data for the page of one name, from the last look, without a request. Unknown values are null. Times are ms. */
 export function detail(name: string, look: Look | undefined): Record<string, unknown> {
   const sight = look?.sights.get(name)
   const { at = 0, signs } = look ?? {}
   const { holds = [], past = [], waiters = [] } = sight ?? {}
   const isSlotted = isShared(holds) || past.some(({ limit }) => limit > 1)
   const leases = [...holds.map(hold => lease(hold, false)), ...past.map(hold => lease(hold, true))]
-  // Of those with the same slots, the newest stays first.
+  // Among leases with the same slots, the newest stays first.
   if (isSlotted) leases.sort((a, b) => a.first - b.first || a.last - b.last)
   return {
     name,

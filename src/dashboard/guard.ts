@@ -1,7 +1,7 @@
 /** The header that a changing request must have. A form or a simple request of another site cannot set it. */
 const CHANGE_HEADER = 'x-holdfast-change'
 
-/** Why a request is refused, whoever sends it. `undefined`: it is not. */
+/** Says why a request is refused, whoever sends it. `undefined`: it is not refused. */
 export function refusal(request: Request): string | undefined {
   const { method, headers } = request
   const site = headers.get('sec-fetch-site')
@@ -17,7 +17,7 @@ export function refusal(request: Request): string | undefined {
   return undefined
 }
 
-/** Whether a browser opens or reloads a page. A script of the page does not ask for HTML: it reads JSON. */
+/** Does a browser open or reload a page? A script of the page does not ask for HTML: it reads JSON. */
 export function isNavigation({ headers }: Request): boolean {
   return headers.get('sec-fetch-dest') === 'document' || (headers.get('accept') ?? '').includes('text/html')
 }

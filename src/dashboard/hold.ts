@@ -1,15 +1,15 @@
 import type { LeaseRecord } from '../contract/store.ts'
 
-/** Tokens before this are counters or revisions, not times: microseconds since 1970, in 2020. */
+/** The year 2020 in microseconds since 1970. Lower tokens are counters or revisions, not times. */
 const EARLIEST = 1_577_836_800_000_000n
 
-/** Milliseconds by which the time left must rise against both clocks before that counts as a renewal. */
+/** Milliseconds by which the time left must rise, by both clocks, to count as a renewal. */
 const RISE = 50
 
-/** A lease that was renewed before has less of its ttl left only if two renewals in a row failed. */
+/** The share of its ttl that a renewed lease has left unless two renewals in a row failed. */
 const LEAST_LEFT = 0.45
 
-/** Changes of a note that are remembered. */
+/** The number of changes of a note that are remembered. */
 const KEPT_INTERVALS = 20
 
 /** What was seen of one lease, from its grant to its end. */
@@ -17,20 +17,20 @@ export class Hold {
   readonly owner: string
   readonly token: string
   readonly slots: readonly number[]
-  /** 1: it is held alone. */
+  /** The limit of the lease. 1: it is held alone. */
   readonly limit: number
-  /** Milliseconds since 1970: when it was granted, or first seen. Its holder may hold it for longer. */
+  /** The time of its grant, or when it was first seen, in milliseconds since 1970. It may be older than that. */
   readonly since: number
   /** Is `since` the grant, by the token or because the name was watched before? */
   readonly isSinceGrant: boolean
-  /** Milliseconds since 1970, when it was last seen. */
+  /** The time at which it was last seen, in milliseconds since 1970. */
   seen: number
-  /** Milliseconds: the time left when it was last seen to be renewed, or first seen. It is nearly its ttl. */
+  /** Milliseconds that remained at the last renewal that was seen, or when it was first seen. It is nearly its ttl. */
   most: number
   remaining: number
   /** Was it seen to be renewed? */
   isRenewed = false
-  /** Milliseconds since 1970, since when the note was not seen to change. */
+  /** The time of the last change of the note that was seen, in milliseconds since 1970. */
   noteSince: number
   /** Milliseconds between changes of the note. */
   readonly noteIntervals: number[] = []
@@ -53,11 +53,11 @@ export class Hold {
 
   /** Takes in what a look at time `at` showed. At least `passed` ms passed since the last look. */
   see({ remaining, note }: LeaseRecord, at: number, passed: number): void {
-    // The time left of some stores follows the wall clock of this machine. So a step of it is no renewal either.
+    // For some stores the time left depends on the wall clock of this machine. A step of that clock is not a renewal.
     const expected = this.remaining - Math.min(passed, at - this.seen)
     if (remaining > expected + RISE) {
       this.isRenewed = true
-      this.most = remaining // not the most ever: an extension may have given it a shorter ttl
+      this.most = remaining // not the most so far: an extension may have given it a shorter ttl
     }
     this.seen = at
     this.remaining = remaining
@@ -68,19 +68,19 @@ export class Hold {
     this.noteSince = at
   }
 
-  /** Was it renewed before, and not any more? A marker is never renewed, nor a lease of a fixed term. */
+  /** Was it renewed before, but no longer? A marker and a lease of a fixed term are never renewed. */
   get isOverdue(): boolean {
     return this.isRenewed && this.remaining <= LEAST_LEFT * this.most
   }
 
-  /** Milliseconds for which it was held, at least. */
+  /** The least time for which it was held, in milliseconds. */
   get age(): number {
     return this.seen - this.since
   }
 }
 
 /**
- * When a lease was granted, if its token says so. Most stores never hand out a token below their wall clock in
+ * The time at which a lease was granted, if its token shows it. Most stores never hand out a token below their wall clock in
  * microseconds. A token may be above it, so one that is later than now says nothing.
  */
 function timeOf(token: bigint | undefined, now: number): number | undefined {

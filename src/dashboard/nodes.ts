@@ -1,10 +1,10 @@
 import type { NodeRecord } from '../contract/store.ts'
 import type { Readable } from './reader.ts'
 
-/** Milliseconds for which an answer is shown again. */
+/** Milliseconds for which an answer is reused. */
 const FRESH = 5_000
 
-/** The servers of a store that is made of several. All viewers together ask for them every 5 s at most. */
+/** The servers of a store that is made of several. They are read at most every 5 s for all viewers together. */
 export class Nodes {
   readonly #locks: Readable
   #answer: Promise<readonly NodeRecord[] | undefined> | undefined
@@ -14,13 +14,13 @@ export class Nodes {
     this.#locks = locks
   }
 
-  /** `undefined`: the store is one server, or they are unknown because too few of them answer. */
+  /** The servers. `undefined`: the store is one server, or too few of its servers answer. */
   get(name: string): Promise<readonly NodeRecord[] | undefined> {
     if (!this.#answer || performance.now() - this.#asked > FRESH) {
       this.#asked = performance.now()
       this.#answer = this.#locks.inspect(name).then(
         ({ nodes }) => {
-          if (!nodes) this.#asked = Number.POSITIVE_INFINITY // it never has any
+          if (!nodes) this.#asked = Number.POSITIVE_INFINITY // a store that is one server has no nodes
           return nodes
         },
         () => undefined,

@@ -23,7 +23,7 @@ function breaking(name) {
   typed.oninput = which.onchange = () => { say(''); check() }
   form.onsubmit = async event => {
     event.preventDefault()
-    const lease = chosen(), of = isAll() ? 'all' : lease.token // of the holder on the screen
+    const lease = chosen(), of = isAll() ? 'all' : lease.token // the lease of the holder on the screen
     isAsking = true
     check()
     const from = isAll() ? 'all holders' : lease.owner
@@ -48,7 +48,7 @@ function breaking(name) {
       : 'The holder may go on working until its next renewal. A resource that checks tokens refuses it once it has seen a higher token.')
     choice.hidden = one.use === null
     offer(which, one.use === null ? [] : [['', 'Choose'], ...leases.map(({ token, slots, owner }) => [token, slots + ' · ' + owner]), ['all', 'all ' + leases.length]])
-    // Nobody takes from a new holder what was typed for the one before.
+    // A name that was typed for one holder must not break the lease of the next one.
     if (typed.value !== '' && one.use === null && before[0]?.token !== leases[0]?.token) {
       typed.value = ''
       say(leases.length === 0 ? 'It is free now.' : 'The holder has changed. Type the name again.', true)
@@ -57,7 +57,7 @@ function breaking(name) {
   }
   return made
 }
-// The choice is kept while its lease is.
+// The choice is kept as long as its lease is held.
 function offer(select, texts) {
   const key = JSON.stringify(texts)
   if (select.dataset.key === key) return
@@ -68,7 +68,7 @@ function offer(select, texts) {
 }
 `
 
-/** Its style. */
+/** The style of that part. */
 export const BREAK_STYLE: string = `
 .break form { border: 1px solid var(--danger); border-radius: .5rem; padding: .75rem 1rem 1rem; margin-top: 2rem; max-width: 40rem }
 .break h2 { margin: 0; color: var(--bad) } .break label { display: block; margin: .75rem 0 } .break label[hidden] { display: none }

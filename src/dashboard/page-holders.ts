@@ -1,6 +1,6 @@
 /** The part of the script that shows the holders of one name, as a timeline, and its queue. */
 export const HOLDERS_SCRIPT: string = `
-// A time of another day has its date.
+// A time on another day is shown with its date.
 function time(at) {
   const date = new Date(at)
   const isToday = date.toDateString() === new Date().toDateString()
@@ -20,7 +20,7 @@ function showHolders(made, { at, leases, isSlotted, isMarker, signs }) {
     const { from, to, isOverdue } = leases[index], bar = row.children[2].firstChild
     const isStuck = isOverdue || (to === null && !isSlotted && signs.length > 0)
     row.className = [isStuck && 'trouble', isOverdue && 'late', (to !== null || isMarker) && 'over'].filter(Boolean).join(' ')
-    // By script, because the policy of the page refuses a style in HTML.
+    // The style is set by script, because the policy of the page refuses a style in HTML.
     bar.style.marginLeft = 'min(' + 100 * (from - start) / whole + '%, 100% - 3px)'
     bar.style.width = 100 * ((to ?? at) - from) / whole + '%'
   })
@@ -32,7 +32,7 @@ function showQueue(made, { waiters }) {
 }
 `
 
-/** Its style. */
+/** The style of that part. */
 export const HOLDERS_STYLE: string = `
 .holders:not(.slotted) .slot, .queue.plain .want { display: none }
 .grid td.slot { font-weight: 600 } .token { color: var(--dim) } .queue { max-width: 40rem }

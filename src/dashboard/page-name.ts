@@ -3,7 +3,7 @@ import { HOLDERS_SCRIPT, HOLDERS_STYLE } from './page-holders.ts'
 import { TABLE_SCRIPT, TABLE_STYLE } from './page-table.ts'
 
 const NAME = `
-// Built once for each name; then only what changes is replaced, so that typing is not disturbed.
+// The page is built once for each name. Then only changed parts are replaced, so that typing is not disturbed.
 function build(page, name) {
   const back = el('button', '← All names'), title = el('h2', '', 'title'), parts = {
     signs: el('div', '', 'signs'), facts: el('dl', '', 'facts'), holding: el('h2'), holders: holdersTable(), nobody: el('p', '', 'dim'),
@@ -32,7 +32,7 @@ async function renderOne() {
   facts.replaceChildren(...boxes(factsOf(one)))
   put(holding, one.isMarker ? 'Marker' : 'Holders')
   showHolders(holders, one)
-  // A name that is free for long is forgotten.
+  // A name that has been free for long is forgotten.
   put(nobody, one.leases.length > 0 ? '' : one.state === 'unknown' ? 'Unknown' : 'None was seen in the last minute')
   showQueue(queue, one)
   put(idle, one.waiters.length > 0 ? '' : one.state === 'unknown' ? 'Unknown' : 'Nobody waits')
@@ -56,7 +56,7 @@ function factsOf({ state, use, isMarker, at, leases: [lease], waiters }) {
 /** The part of the script that shows one name. */
 export const NAME_SCRIPT: string = TABLE_SCRIPT + HOLDERS_SCRIPT + BREAK_SCRIPT + NAME
 
-/** Its style. */
+/** The style of that part. */
 export const NAME_STYLE: string = `
 :root { --bar: light-dark(#1f6fd0, #5c9df0); --danger: light-dark(#b3261e, #b8362d) }${TABLE_STYLE}${HOLDERS_STYLE}${BREAK_STYLE}
 .title { font-size: 1.5rem; line-height: 1.3; overflow-wrap: anywhere; white-space: pre-wrap }

@@ -10,7 +10,7 @@ export const OVERVIEW: string = `<div id="verdict"><p id="say"></p><p id="why"><
 </main>
 <main id="one" hidden></main>`
 
-/** Its script: one table, in which each name has a body of its own. */
+/** The script of the first screen: one table, in which each name has its own body. */
 export const OVERVIEW_SCRIPT: string = `
 const table = $('rows'), bodies = new Map()
 const COLUMNS = ['name', 'holder', 'held', 'due', 'count', 'wait', 'note']
@@ -21,7 +21,7 @@ function line(name) {
   made.append(...COLUMNS.map(column => el('td', '', column)))
   return made
 }
-// The end of a name or a holder tells it from others. So the middle goes, if there is no space for all.
+// The end of a name or a holder identifies it. So a text that is too long loses its middle.
 function fit() {
   const isNarrow = matchMedia('(max-width: 44rem)').matches
   for (const column of ['name', 'holder']) room[column] = Math.max(16, isNarrow ? 24 : (table.querySelector('th.' + column).clientWidth - 16) / 8.5 | 0)
@@ -30,7 +30,7 @@ function middle(text, column) {
   const all = [...text], half = room[column] / 2
   return all.length <= room[column] ? text : all.slice(0, Math.ceil(half) - 1).join('') + '…' + all.slice(-Math.floor(half)).join('')
 }
-// Of a name, or of one slot of it. What is cut can be read in full.
+// Fills the cells of a name, or of one of its slots. A text that is cut can still be read in full.
 function fill(cells, { owner, held, isSinceGrant, remaining, isMarker, waiters, waited, note }) {
   const texts = [middle(owner ?? 'free', 'holder'), held === null ? '' : isMarker ? 'ran' : (isSinceGrant ? '' : '≥ ') + span(held), remaining === null || isMarker ? '' : span(remaining),
     waiters ? String(waiters) : '', waiters ? span(waited) : '', note]
@@ -49,7 +49,7 @@ function add(each) {
   bodies.set(each.name, body)
   return body
 }
-// A shared name opens to its slots.
+// Makes the row of a shared name open to its slots.
 function share(body, cell) {
   const opener = el('button', ' ', 'open')
   opener.setAttribute('aria-expanded', 'false')
@@ -107,7 +107,7 @@ function renderRows() {
   $('search').hidden = present.length === 0 && filter === ''
   put($('none'), wanted.length === 0 && present.length > 0 ? 'No name, holder or note contains “' + $('filter').value + '”' : '')
 }
-// The answer to "is anything wrong?". What is old is dim, and said on each screen.
+// Shows the answer to "is anything wrong?". An old answer is dim, and each screen says that it is old.
 function judge({ level, say: [before, text, after], name, owner, why }, isOld) {
   document.body.className = isOld ? 'stale' : ''
   $('verdict').className = level
@@ -118,7 +118,7 @@ function judge({ level, say: [before, text, after], name, owner, why }, isOld) {
   link.id = 'lead'
   link.onclick = () => { if (name === undefined) { $('filter').value = owner; draw() } else go(name) }
   put(link, text)
-  // Whoever is about to press it keeps the focus.
+  // Do not replace an equal link: a user who is about to press it keeps the focus.
   if (!link.isConnected || $('say').textContent !== before + text + after) $('say').replaceChildren(before, link, after)
 }
 function render() {
@@ -140,7 +140,7 @@ function render() {
 table.onmouseleave = () => { if (look && shown === '') render() }
 `
 
-/** Its style. */
+/** The style of the first screen. */
 export const OVERVIEW_STYLE: string = `
 #store { color: var(--dim); font-weight: 400; margin-left: .25rem; overflow-wrap: anywhere }
 #verdict { margin: 1.5rem 0 1.25rem; border-left: .25rem solid var(--ok); padding-left: .75rem } #verdict.warn { border-color: var(--warn) }

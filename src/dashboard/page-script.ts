@@ -3,9 +3,9 @@ import { OVERVIEW_SCRIPT } from './page-overview.ts'
 
 const COMMON = `'use strict'
 const $ = id => document.getElementById(id)
-// Not the path alone: with // at its beginning it would name another host.
+// The path alone is not enough: with // at its start it would name another host.
 const here = location.origin + location.pathname
-// The server has answered the token with a cookie. So it need not stay where others may read it.
+// The server has answered the token with a cookie. So the token need not stay where others may read it.
 if (new URLSearchParams(location.search).has('token')) history.replaceState(null, '', here + location.hash)
 const url = query => here + '?' + new URLSearchParams(query)
 let look, shown = ''
@@ -83,7 +83,7 @@ const rest = () => new Promise(resolve => setTimeout(resolve, 1000))
 async function run() {
   for (;;) {
     const began = performance.now()
-    // A stream that ends at once, such as behind a proxy that keeps none open, is not asked for without a pause.
+    // If a stream ends at once, such as behind a proxy that keeps none open, pause before the next request.
     try { await follow(); if (performance.now() - began < 1000) await rest() } catch (error) {
       judge({ level: 'bad', say: ['Not connected to the dashboard', '', ''], why: error.message }, true)
       document.title = 'Not connected' + (look?.store ? ' · ' + look.store : '')

@@ -36,7 +36,7 @@ function rowOf(columns, key) {
 }
 `
 
-/** Their style. */
+/** The style of these tables. */
 export const TABLE_STYLE: string = `
 .grid { width: 100%; border-collapse: collapse; font-size: .9375rem; font-variant-numeric: tabular-nums }
 .grid th { color: var(--dim); font-size: .8125rem; font-weight: 500; text-align: left }

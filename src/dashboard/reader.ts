@@ -2,30 +2,30 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { LeaseRecord, Pacing } from '../contract/store.ts'
 import type { Locks } from '../create-locks.ts'
 
-/** Records that are read in one look, and names that are known. */
+/** The most records that one look reads, and the most names that are known. */
 const MOST_RECORDS = 5_000
 
-/** Requests of a search that are sent at once. With more it is a long search. */
+/** The requests of a search that are sent without a pause. A search that needs more is a long search. */
 const FREE = 10
 
 /** Milliseconds between two requests of a long search. */
 const REST = 100
 
-/** Milliseconds for which a free name is still read: names that are held again and again are often free when a search passes. */
+/** Milliseconds for which a free name is still read. A name that is held often may be free when a search passes. */
 const KEPT = 600_000
 
-/** Names that are read at once, and the requests of that, where a request reads many names. */
+/** The number of names that are read at once, and of their requests if a request reads many names. */
 const PAGE = 256
 const PAGE_REQUESTS = 4
 
-/** What the reader needs of locks. */
+/** What the reader needs from locks. */
 export interface Readable extends Pick<Locks, 'inspect'> {
   list(prefix: string, pacing?: Pacing): AsyncIterable<LeaseRecord>
 }
 
-/** A search of all keys of the store that takes long. */
+/** A long search through all keys of the store. */
 export interface Search {
-  /** Milliseconds since 1970. */
+  /** The time at which it began, in milliseconds since 1970. */
   readonly began: number
   /** Milliseconds that the search before it took. `undefined`: this is the first. */
   readonly usual: number | undefined
@@ -34,12 +34,12 @@ export interface Search {
 /** What one look showed. */
 export interface Reading {
   readonly records: readonly LeaseRecord[]
-  /** There are more records than were read, or names that were not found yet. */
+  /** Is something missing? There are more records than were read, or names that were not found yet. */
   readonly isPartial: boolean
-  /** The names that were read: whether others are held is unknown. `undefined`: all. */
+  /** The names that were read. It is unknown whether others are held. `undefined`: all names were read. */
   readonly names: ReadonlySet<string> | undefined
   readonly search: Search | undefined
-  /** Requests that it took. `undefined`: the store does not say. */
+  /** The number of requests. `undefined`: the store does not say. */
   readonly requests: number | undefined
 }
 
@@ -51,11 +51,11 @@ type Listed = Omit<Reading, 'requests'>
  */
 export class Reader {
   readonly #locks: Readable
-  /** When each was last found or held, by `performance.now()`. The earliest is the first. */
+  /** The time at which each name was last found or held, by `performance.now()`. The earliest comes first. */
   readonly #names = new Map<string, number>()
   #search: Search | undefined
   #usual: number | undefined
-  /** Of the present reading. `undefined`: the store has never said. */
+  /** The number of requests of the current reading. `undefined`: the store has never said. */
   #requests: number | undefined
   #stop = new AbortController()
 
@@ -63,14 +63,14 @@ export class Reader {
     this.#locks = locks
   }
 
-  /** Rejects if the store cannot be read. */
+  /** Reads the leases. Rejects if the store cannot be read. */
   async read(): Promise<Reading> {
     if (this.#requests !== undefined) this.#requests = 0
     const listed = (this.#search ? undefined : await this.#list()) ?? (await this.#known())
     return { ...listed, requests: this.#requests }
   }
 
-  /** A name that somebody holds or wants to see: a long search may find it late. */
+  /** Adds a name that somebody holds or wants to see, because a long search may find it late. */
   learn(name: string): void {
     if (this.#search) this.#keep(name)
   }
@@ -84,7 +84,7 @@ export class Reader {
     this.#names.clear()
   }
 
-  /** Resolves to `undefined` once the search turns out to be long. */
+  /** Lists all leases. Resolves to `undefined` once the search turns out to be long. */
   #list(): Promise<Listed | undefined> {
     return new Promise((resolve, reject) => {
       const { signal } = this.#stop

@@ -2,16 +2,16 @@ import { isShared, wantOf } from '../contract/record.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { Hold } from './hold.ts'
 
-/** Ended leases of a name that are remembered. */
+/** The number of ended leases of a name that are remembered. */
 const KEPT_HOLDS = 20
 
-/** A waiter, in the order of the store. */
+/** A waiter. */
 export interface SeenWaiter {
   readonly owner: string
   readonly note: string
-  /** How it wants a name that others may share: see `wantOf`. */
+  /** What it wants from a shared name: see `wantOf`. */
   readonly want: string
-  /** Milliseconds since 1970 from when on it certainly waited. It may wait for longer. */
+  /** The time since which it certainly has waited, in milliseconds since 1970. It may have waited longer. */
   readonly since: number
 }
 
@@ -25,7 +25,7 @@ export interface Changed {
 /** What was seen of one name. */
 export class Sight {
   readonly name: string
-  /** Those who hold it, the lowest slot first. */
+  /** The holders, the lowest slot first. */
   holders: readonly LeaseRecord[] = []
   /** Their leases, in the same order. */
   holds: readonly Hold[] = []
@@ -43,7 +43,7 @@ export class Sight {
     return isShared(this.holders)
   }
 
-  /** When somebody was last seen to hold it, in milliseconds since 1970. */
+  /** The time at which the name was last seen to be held, in milliseconds since 1970. */
   get seen(): number {
     return (this.holds[0] ?? this.past[0])?.seen ?? 0
   }
@@ -63,7 +63,7 @@ export class Sight {
     })
     const ended = [...last.values()]
     const waiting = records.filter(({ state }) => state === 'waiting')
-    // Another lease since the last look: any waiter may have held the name in between, and wait again.
+    // After another lease since the last look, any waiter may have held the name in between and wait again.
     const isSame = this.holds.length > 0 && begun.length === 0
     const known = isSame ? onlyOnes(this.waiters) : undefined
     const now = onlyOnes(waiting)
@@ -78,7 +78,7 @@ export class Sight {
   }
 }
 
-/** By owner, those whose owner has no other. Claims of one owner look alike: which of them is new is not known. */
+/** The waiters whose owner has no other waiter, by owner. Claims of one owner cannot be told apart. */
 function onlyOnes<Waiter extends { readonly owner: string }>(waiters: readonly Waiter[]): Map<string, Waiter> {
   const only = new Map<string, Waiter>()
   for (const [owner, [first, ...others]] of Map.groupBy(waiters, each => each.owner))

@@ -3,33 +3,33 @@ import { isMarker, titleOf } from '../contract/reserved.ts'
 import type { Hold } from './hold.ts'
 import { span } from './span.ts'
 
-/** Why a holder may be stuck. It is a guess: no store sees whether work makes progress. */
+/** A sign that a holder may be stuck. It is a guess: no store sees whether work makes progress. */
 export interface Sign {
-  /** Not renewed as before; held for far longer than others of its kind; a note that no longer changes. */
+  /** The lease is no longer renewed, is held far longer than others of its kind, or its note no longer changes. */
   readonly kind: 'not renewed' | 'long' | 'note'
-  /** For people. */
+  /** The text for people. */
   readonly text: string
   readonly hold: Hold
 }
 
-/** So many times longer than nine of ten others is long. */
+/** A lease is long if it lasts this many times longer than nine of ten others. */
 const FAR = 5
 
-/** Milliseconds: what is shorter is never long. */
+/** Milliseconds. A lease that is held for a shorter time is never long. */
 const SHORTEST = 10_000
 
-/** With fewer leases nothing is usual. */
+/** The fewest leases of a kind that show a usual duration. */
 const ENOUGH = 5
 
-/** Ended leases of a kind that are remembered, and kinds. */
+/** The number of ended leases of a kind that are remembered, and the number of kinds. */
 const KEPT = 100
 const KEPT_KINDS = 1_000
 
-/** How long leases of each kind last. Names of one kind differ in numbers only: `invoices-7` and `invoices-8`. */
+/** Learns how long leases of each kind last. Names of one kind differ in numbers only: `invoices-7`, `invoices-8`. */
 export class Kinds {
   readonly #ended = new Map<string, number[]>()
 
-  /** A lease has ended that was held for so many ms. */
+  /** Adds a lease that ended after it was held for `age` ms. */
   ended(name: string, age: number): void {
     const kind = kindOf(name)
     const ages = this.#ended.get(kind) ?? []
@@ -39,7 +39,7 @@ export class Kinds {
     if (this.#ended.size > KEPT_KINDS && oldest !== undefined) this.#ended.delete(oldest)
   }
 
-  /** The signs of these leases, by name. What is usual for a kind are its ended leases, else all that are held now. */
+  /** The signs of these leases, by name. Ended leases of a kind show what is usual, or held ones if too few ended. */
   signs(sights: Iterable<Holds>): ReadonlyMap<string, readonly Sign[]> {
     const all = [...sights]
     const present = new Map<string, number[]>()
@@ -108,7 +108,7 @@ function sameNote(hold: Hold): Sign | undefined {
   }
 }
 
-/** What nine of ten of these are at most. `undefined`: there are too few. */
+/** The 90th percentile of these ages. `undefined`: there are too few. */
 function mostOf(ages: readonly number[]): number | undefined {
   if (ages.length < ENOUGH) return undefined
   return ages.toSorted((a, b) => a - b)[Math.floor(0.9 * (ages.length - 1))]

@@ -5,7 +5,7 @@ const UNITS: readonly [limit: number, unit: number, name: string][] = [
   [Number.POSITIVE_INFINITY, 86_400, 'd'],
 ]
 
-/** A duration in milliseconds for people: `2.5 s`, `30 s`, `5 min`. */
+/** Formats milliseconds for people: `2.5 s`, `30 s`, `5 min`. */
 export function span(ms: number): string {
   const seconds = Math.max(ms, 0) / 1_000
   if (seconds < 10) return `${seconds.toFixed(1)} s`

@@ -6,41 +6,41 @@ import { type Readable, Reader, type Reading, type Search } from './reader.ts'
 import { Sight } from './sight.ts'
 import { Kinds, type Sign } from './signs.ts'
 
-/** Milliseconds between the beginnings of two looks, at least. */
+/** The least time between the starts of two looks, in milliseconds. */
 const SHORTEST_PAUSE = 500
 
-/** Milliseconds until the look after a failure. They double with each further one, up to the longest. */
+/** Milliseconds until the look after a failure. The pause doubles with each further failure, up to the longest. */
 const FAILED_PAUSE = 1_000
 const LONGEST_FAILED_PAUSE = 10_000
 
-/** Milliseconds for which looks go on after the last viewer left. Then what was seen is forgotten. */
+/** Milliseconds for which looks continue after the last viewer left. Then everything that was seen is forgotten. */
 const LINGER = 60_000
 
 /** What all viewers see. */
 export interface Look {
-  /** Milliseconds since 1970: when this was seen, and since when it is watched. */
+  /** The time of this look, and the time of the first one, in milliseconds since 1970. */
   readonly at: number
   readonly since: number
   /** Milliseconds until the next look. */
   readonly pause: number
   readonly sights: ReadonlyMap<string, Sight>
-  /** The latest of either kind, the newest first, and how many there were since `since`. */
+  /** The latest changes of each kind, the newest first, and the number of changes since `since`. */
   readonly changes: readonly Change[]
   readonly changed: number
   readonly takeovers: number
-  /** Why holders may be stuck, by name. */
+  /** The signs that holders may be stuck, by name. */
   readonly signs: ReadonlyMap<string, readonly Sign[]>
-  /** There are more names than are shown. */
+  /** Are there more names than are shown? */
   readonly isPartial: boolean
   /** The search for names, if it takes long. */
   readonly search: Search | undefined
-  /** Why the store could not be read. Then `sights` are those of the last look that succeeded. */
+  /** The error if the store could not be read. Then `sights` are those of the last look that succeeded. */
   readonly failure: Error | undefined
 }
 
 /**
- * Looks at all names for all viewers together, so their number does not load the store. The more a look costs, the rarer
- * it becomes.
+ * Looks at all names for all viewers together, so more viewers do not mean more load on the store. The more a look costs,
+ * the longer the pause after it.
  */
 export class Survey {
   readonly #reader: Reader
@@ -52,9 +52,9 @@ export class Survey {
   #isPartial = false
   #search: Search | undefined
   readonly #cost = new Cost()
-  /** By `performance.now()`, when the last look that succeeded ended. */
+  /** The time at which the last successful look ended, by `performance.now()`. */
   #seen = 0
-  /** Looks that have failed since the last that succeeded. */
+  /** The number of failed looks since the last successful one. */
   #failures = 0
   #latest: Look | undefined
   #timer: NodeJS.Timeout | undefined
@@ -66,7 +66,7 @@ export class Survey {
     this.#reader = new Reader(locks)
   }
 
-  /** A name that the process of the page holds, or that a viewer wants to see. */
+  /** Adds a name that the process of the page holds, or that a viewer wants to see. */
   learn(name: string): void {
     this.#reader.learn(name)
   }
@@ -139,7 +139,7 @@ export class Survey {
     for (const viewer of this.#viewers) viewer(this.#latest)
   }
 
-  /** A failed look says nothing of what looks take: it may have waited for a server that was gone. */
+  /** Milliseconds until the next look. A failed look does not count as a cost: it may have waited for a dead server. */
   #pause(): number {
     const pause = Math.max(SHORTEST_PAUSE, this.#cost.pause)
     if (this.#failures === 0) return pause
@@ -151,7 +151,7 @@ export class Survey {
     const byName = Map.groupBy(records, ({ name }) => name)
     for (const name of byName.keys()) if (!this.#sights.has(name)) this.#sights.set(name, new Sight(name))
     for (const [name, sight] of this.#sights) {
-      // It is no longer among those that are read, but may be held.
+      // The name is no longer read, but may still be held.
       if (names && !names.has(name)) {
         this.#sights.delete(name)
         continue
@@ -163,11 +163,11 @@ export class Survey {
         this.#kinds.ended(name, hold.age)
         if (hold.isOverdue) this.#change(name, hold, next(hold, begun), at)
       }
-      // That permits come and go is no change of interest, nor who ran a job.
+      // Changes of permits and of markers are not of interest.
       const [to] = begun
       const isSame = wasShared || sight.isShared || isMarker(name) || last?.owner === to?.owner
       if (last && to && !isSame && !(ended.includes(last) && last.isOverdue)) this.#change(name, last, to, at)
-      // A name that is free for long is dropped, so that a name for each job does not fill the memory.
+      // A name that has been free for long is dropped, so that one name per job does not fill the memory.
       if (sight.holders.length === 0 && sight.waiters.length === 0 && at - sight.seen > LINGER)
         this.#sights.delete(name)
     }
@@ -187,7 +187,7 @@ export class Survey {
   }
 }
 
-/** The lease that has a slot of this one now. */
+/** The lease that now has a slot of this one. */
 function next({ slots }: Hold, begun: readonly Hold[]): Hold | undefined {
   return begun.find(hold => hold.slots.some(slot => slots.includes(slot)))
 }

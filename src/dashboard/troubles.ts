@@ -14,13 +14,13 @@ export const byTitle = (a: string, b: string): number => collator.compare(a, b)
 /** What is wrong with one name, or with all names that one process does not renew. */
 export interface Trouble {
   readonly kind: Sign['kind']
-  /** Of the process. */
+  /** The owner that the process uses. */
   readonly owner: string
-  /** In the order for people. */
+  /** The names in the order for people. */
   readonly names: readonly string[]
-  /** For people: what is wrong with the name, or the owner and what it does not do. */
+  /** The text for people: what is wrong with the name, or what the owner does not do. */
   readonly text: string
-  /** Of several leases, when the first ends. Else empty. */
+  /** For several leases, a text that says when the first one ends. Otherwise empty. */
   readonly end: string
 }
 

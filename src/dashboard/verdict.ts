@@ -7,11 +7,11 @@ import type { Trouble } from './troubles.ts'
 
 /** The answer to "is anything wrong?". */
 export interface Verdict {
-  /** Something may be stuck, or cannot be seen; somebody waits; neither. */
+  /** `bad`: something may be stuck, or the store cannot be read. `warn`: somebody waits. `ok`: neither. */
   readonly level: 'bad' | 'warn' | 'ok'
-  /** A sentence: what is before its link, the link, and the rest. */
+  /** A sentence in three parts: before the link, the link, and after it. */
   readonly say: readonly [before: string, link: string, after: string]
-  /** Where the link leads: to the page of a name, or to the rows of an owner. */
+  /** The target of the link: the page of a name, or the rows of an owner. */
   readonly name?: string | undefined
   readonly owner?: string | undefined
   readonly why: string

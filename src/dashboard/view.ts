@@ -7,16 +7,16 @@ import type { Look } from './survey.ts'
 import { byTitle, troublesOf } from './troubles.ts'
 import { verdictOf } from './verdict.ts'
 
-/** Milliseconds: who waits for longer comes before those who are served soon. */
+/** Milliseconds. Names with a longer wait are listed before those whose waiters are served soon. */
 const LONG_WAIT = 10_000
 
-/** What this process did itself since the dashboard was made. */
+/** The leases that this process acquired and lost since the dashboard was made. */
 export interface Process {
   acquired: number
   lost: number
 }
 
-/** The first screen, as JSON. What is not known is null. Times are milliseconds. `store` is its name for people. */
+/** The first screen, as JSON. Unknown values are null. Times are milliseconds. `store`: the store's name for people. */
 export function overview(look: Look, access: string, { acquired, lost }: Process, store = ''): Record<string, unknown> {
   const { at, since, pause, sights, signs, changes, changed, takeovers, isPartial, search, failure } = look
   const troubles = troublesOf(signs)
@@ -33,7 +33,7 @@ export function overview(look: Look, access: string, { acquired, lost }: Process
     title: store === '' ? what : `${what} · ${store}`,
     verdict: verdictOf(look, troubles),
     troubles: troubles.map(({ text, end }) => (end === '' ? text : `${text}. ${end}`)),
-    // While the store cannot be read nothing is known of now.
+    // While the store cannot be read, the current state is unknown.
     counts: failure
       ? null
       : {
@@ -50,7 +50,7 @@ export function overview(look: Look, access: string, { acquired, lost }: Process
   }
 }
 
-/** The latest five of either kind, the newest first. */
+/** The latest five changes of each kind, the newest first. */
 function recent(changes: readonly Change[]): readonly Change[] {
   const kinds = [true, false].flatMap(kind => changes.filter(({ isTakeover }) => isTakeover === kind).slice(0, 5))
   return kinds.sort((a, b) => b.at - a.at)
@@ -66,23 +66,23 @@ interface Row {
   readonly name: string
   readonly title: string
   readonly isMarker: boolean
-  /** How much of a shared name is held. */
+  /** The owner. For a shared name: how much of it is held. */
   readonly owner: string | null
   readonly token: string | null
   readonly note: string
   readonly remaining: number | null
   readonly held: number | null
   readonly isSinceGrant: boolean
-  /** Its troubles, by their place in the list of all. */
+  /** The indices of its troubles in the list of all troubles. */
   readonly troubles: readonly number[]
-  /** Callers, however many slots each of them wants. */
+  /** The number of waiters. A waiter counts once, even if it wants several slots. */
   readonly waiters: number
   readonly waited: number | null
-  /** Of a shared name: its holders. */
+  /** The holders of a shared name. */
   readonly slots: readonly Record<string, unknown>[]
 }
 
-/** A shared name is one row: how much of it is held, since when, and what is left of the first lease to end. */
+/** The row of a name. A shared name shows how much of it is held, since when, and when its first lease ends. */
 function row(sight: Sight, troubles: readonly number[], at: number): Row {
   const { name, holders, holds, waiters, isShared } = sight
   const waitsSince = Math.min(...waiters.map(({ since }) => since))
@@ -104,7 +104,7 @@ function row(sight: Sight, troubles: readonly number[], at: number): Row {
   }
 }
 
-/** Those that may be stuck first, then those with a long wait. All others are in the order of their names, which keeps rows in place. */
+/** Sorts holders that may be stuck first, then long waits. Other rows are sorted by name, which keeps them in place. */
 function byTrouble(a: Row, b: Row): number {
   return (
     (a.troubles[0] ?? Number.MAX_VALUE) - (b.troubles[0] ?? Number.MAX_VALUE) ||

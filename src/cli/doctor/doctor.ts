@@ -10,17 +10,17 @@ import { wrap } from '../wrap.ts'
 import { type Finding, LEVELS, problem } from './finding.ts'
 import { tryLease } from './trial.ts'
 
-/** The limit of each group of checks, in ms. */
+/** The time limit of each group of checks, in ms. */
 const LIMIT = 10_000
 
 const UNCHECKED = 'unchecked'
 
-/** Characters before the id of a finding. */
+/** The number of characters before the id of a finding. */
 const INDENT = 9
 
 type Check = (url: string, signal: AbortSignal) => Promise<Finding[]>
 
-/** What is checked besides the trial, by engine. */
+/** The checks in addition to the trial, by engine. */
 const CHECKS: Readonly<Record<string, () => Promise<Check>>> = {
   etcd: async () => (await import('./etcd.ts')).checkEtcd,
   mysql: async () => (await import('./mysql.ts')).checkMysql,
@@ -55,8 +55,8 @@ export async function doctor(args: readonly string[]): Promise<number> {
 }
 
 /**
- * What could not be checked is a problem too, so one group does not hide the findings of another. Rejects once `stop`
- * aborts, when the check has removed what it wrote or its time is over.
+ * Runs one group of checks with the time limit. A group that fails becomes a problem, so it does not hide the findings of
+ * another group. After `stop` aborts it rejects, once the check has removed what it wrote or its time is over.
  */
 async function limited(check: (signal: AbortSignal) => Promise<Finding[]>, stop: AbortSignal): Promise<Finding[]> {
   const limit = AbortSignal.timeout(LIMIT)
@@ -66,7 +66,7 @@ async function limited(check: (signal: AbortSignal) => Promise<Finding[]>, stop:
   try {
     return await Promise.race([check(AbortSignal.any([limit, stop])), late])
   } catch (error) {
-    if (LeaseError.is(error, 'DRIVER_MISSING')) throw error // says nothing about the store
+    if (LeaseError.is(error, 'DRIVER_MISSING')) throw error // this says nothing about the store
     const what = `the checks ended early: ${messageOf(error)}`
     const advice = 'start the server, correct the URL, or do what the message says; then run doctor again'
     return [problem(UNCHECKED, what, 'other findings may be missing', advice)]
@@ -75,7 +75,7 @@ async function limited(check: (signal: AbortSignal) => Promise<Finding[]>, stop:
   }
 }
 
-/** What is wrong, what is ok, and the numbers of both: `1 warning, 8 ok`. */
+/** Prints what is wrong, then what is ok, then the numbers of both: `1 warning, 8 ok`. */
 function text(findings: readonly Finding[]): string {
   const numbers = LEVELS.toReversed().flatMap(level => {
     const { length } = findings.filter(finding => finding.level === level)

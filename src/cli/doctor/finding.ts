@@ -3,7 +3,7 @@ export const LEVELS = ['ok', 'warning', 'problem'] as const
 
 /** One thing that `holdfast doctor` found out about a store. */
 export interface Finding {
-  /** Stable. docs/operations/doctor.md lists it with its cure. */
+  /** The stable id. docs/operations/doctor.md lists it with its fix. */
   readonly id: string
   readonly level: (typeof LEVELS)[number]
   readonly what: string
@@ -13,7 +13,7 @@ export interface Finding {
   readonly advice: string
 }
 
-/** A finding of level `ok`. */
+/** Makes a finding of level `ok`. */
 export function ok(id: string, what: string): Finding {
   return { id, level: 'ok', what, why: '', advice: '' }
 }
@@ -26,14 +26,14 @@ export function problem(id: string, what: string, why: string, advice: string): 
   return { id, level: 'problem', what, why, advice }
 }
 
-/** The time of the server compared with this machine, for information: no promise depends on it. In ms. */
+/** Compares the server's time with this machine's, in ms. It is for information: no promise depends on it. */
 export function clockFinding(server: number, sent: number, received: number): Finding {
   const ahead = Math.round(server - (sent + received) / 2)
   const side = ahead < 0 ? 'behind' : 'ahead of'
   return ok('clock', `the server is ${Math.abs(ahead)} ms ${side} this machine`)
 }
 
-/** `isEncrypted`: does the connection use TLS? A connection within this machine needs none. `hosts`: of all servers. */
+/** `isEncrypted`: does the connection use TLS? A connection within this machine needs none. `hosts`: all servers. */
 export function tlsFinding(hosts: string | readonly string[], isEncrypted: boolean): Finding {
   if (isEncrypted) return ok('tls', 'the connection uses TLS')
   const local = /^(localhost|127\.[\d.]+|\[?::1\]?|\/.*|%2F.*|)$/i
@@ -48,7 +48,7 @@ export function isRefusal(error: unknown): boolean {
   return /NOPERM|no permissions|(permission|command) denied|unknown command|disabled command/i.test(String(error))
 }
 
-/** One answer from each server, by its address. Rejects, as the first server did, if none answered. */
+/** Collects one answer from each server, by its address. If none answers, rejects with the first server's error. */
 export async function answersOf<Server, Answer>(
   servers: readonly Server[],
   nameOf: (server: Server) => string,

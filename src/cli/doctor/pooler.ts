@@ -5,10 +5,10 @@ import { whileOpen } from './while-open.ts'
 
 const ID = 'postgres-pooler'
 
-/** Milliseconds to find out the mode. In session mode a second connection may wait for a free one. */
+/** Milliseconds for finding out the mode. In session mode a second connection may wait for a free one. */
 const PATIENCE = 2_000
 
-/** How often two connections ask by turns which server process answers. */
+/** The number of times that two connections ask in turn which server process answers. */
 const ROUNDS = 5
 
 const PID = 'select pg_backend_pid()::text, $0'
@@ -24,7 +24,7 @@ export async function pooled(driver: PostgresDriver, first: PostgresConnection, 
   return warning(ID, `the connection goes through a pooler ${mode}`, why, 'add ?direct=URL of the server')
 }
 
-/** A pooler does not tell its mode, so this is what it does. */
+/** Finds the pooler's mode by what it does, because a pooler does not report its mode. */
 async function modeOf(driver: PostgresDriver, first: PostgresConnection, stop: AbortSignal): Promise<string> {
   const limit = AbortSignal.any([stop, AbortSignal.timeout(PATIENCE)])
   const second = await openConnection(driver, async () => {}, limit)

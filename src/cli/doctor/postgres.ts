@@ -41,7 +41,7 @@ export async function checkPostgres(url: string, signal: AbortSignal): Promise<F
   })
 }
 
-// Not to_regclass, which fails for a user without rights on the schema, and so would hide all findings.
+// to_regclass would fail for a user without rights on the schema, and so hide all findings.
 const FACTS = `select json_build_object(
   'version', current_setting('server_version'),
   'isStandby', pg_is_in_recovery(),
@@ -56,7 +56,7 @@ const FACTS = `select json_build_object(
     where format('"%s"."%s"', schema.nspname, class.relname) = $1)
 )::text, $0`
 
-/** Of a URL, from which it takes the options of TLS. */
+/** The finding about TLS, from the options of the URL. */
 export function tls(url: URL): Finding {
   const { hostname } = url
   const options = takeTls(url)

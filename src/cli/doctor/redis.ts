@@ -41,7 +41,7 @@ async function clock(wire: Wire): Promise<Finding[]> {
   return [clockFinding(Number(time[0]) * 1_000 + Number(time[1]) / 1_000, sent, Date.now())]
 }
 
-/** A connection that has subscribed asks nothing else, so this comes last. */
+/** Checks notifications. This comes last, because a connection that has subscribed can send no other commands. */
 async function notifications(wire: Wire, keys: Keys): Promise<Finding> {
   const id = 'redis-notifications'
   const subscribed = wire.subscribe(keys.channel(`doctor-${randomUUID()}`), () => {}).then(() => 'OK')
@@ -55,7 +55,7 @@ async function notifications(wire: Wire, keys: Keys): Promise<Finding> {
   )
 }
 
-/** `undefined`: this user may not ask. */
+/** Reads `INFO`. `undefined`: this user may not run it. */
 async function infoOf(wire: Wire): Promise<Info | undefined> {
   const answer = await unlessRefused(wire.call(['INFO']))
   return typeof answer === 'string' ? fields(answer) : undefined
@@ -72,12 +72,12 @@ async function server(info: Info | undefined, wire: Wire): Promise<Finding[]> {
   return settings(info, fsync, least)
 }
 
-/** What `INFO` and two settings of a server mean for leases. A setting may be unknown. */
+/** The findings from `INFO` and two settings of a server. A setting may be unknown. */
 export function settings(info: Info, fsync: string | undefined, least: string | undefined): Finding[] {
   return [version(info), role(info), eviction(info), persistence(info, fsync), replicas(info, least)]
 }
 
-/** `undefined`: this user may not ask, or the server has no such setting. */
+/** Reads a setting. `undefined`: this user may not read it, or the server has no such setting. */
 export async function setting(wire: Pick<Wire, 'call'>, name: string): Promise<string | undefined> {
   const config = await unlessRefused(wire.call(['CONFIG', 'GET', name]))
   const [, value] = Array.isArray(config) ? config : []
@@ -133,7 +133,7 @@ function replicas({ connected_slaves: count = '0', role: is }: Info, least = 'un
   return warning(id, what, why, 'use fencing tokens or Redlock; min-replicas-to-write 1 narrows the window')
 }
 
-/** `undefined`: the server refuses the command. */
+/** Resolves to the reply. `undefined`: the server refuses the command. */
 async function unlessRefused(reply: Promise<unknown>): Promise<unknown> {
   return reply.catch((error: unknown) => {
     if (!isRefusal(error)) throw error

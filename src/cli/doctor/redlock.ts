@@ -4,13 +4,13 @@ import { messageOf } from '../failure.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 import { checkServer } from './redis.ts'
 
-/** Of a single server these matter. A Redlock does not rely on what one server keeps, or on its replicas. */
+/** Findings that only matter for a single server. Redlock does not rely on what one server keeps, or on its replicas. */
 const OTHERS = new Set(['redis-persistence', 'redis-failover'])
 
 interface Checked {
   readonly name: string
   readonly findings: readonly Finding[]
-  /** Of the server's process. */
+  /** The id of the server's process. */
   readonly run: string | undefined
 }
 
@@ -49,7 +49,7 @@ function independence(servers: readonly Checked[]): Finding {
   return problem(id, what, 'it has several votes, so its loss can be the loss of a majority', 'name each server once')
 }
 
-/** A server that was just started may have forgotten its votes. */
+/** The finding about quarantine: a server that was just started may have forgotten its votes. */
 async function quarantine(url: string): Promise<Finding> {
   const id = 'redlock-quarantine'
   await using locks = await connect(url, { lazy: true })

@@ -31,7 +31,7 @@ function fileMode(path: string): Finding {
 function folderMode(folder: string): Finding {
   const mode = statSync(folder).mode & 0o7777
   const what = `the mode of the folder is ${mode.toString(8)}`
-  // With the sticky bit, as in /tmp, others cannot remove the file.
+  // With the sticky bit, as in /tmp, other users cannot remove the file.
   if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) return ok('sqlite-folder-mode', what)
   const why = 'other users can replace the file, and with it every lease'
   return warning('sqlite-folder-mode', what, why, 'run chmod go-w on the folder')

@@ -6,16 +6,16 @@ import { messageOf } from '../failure.ts'
 import type { Output } from '../output.ts'
 import { type Finding, isRefusal, ok, problem, warning } from './finding.ts'
 
-/** What the names that are tried begin with. */
+/** The prefix of the names that the trial uses. */
 export const TRIED = 'holdfast-doctor-'
 
-/** Longer round trips are reported, in ms. */
+/** The longest round trip, in ms, that is not reported as slow. */
 const SLOW = 100
 
-/** The ttl of the trial, in ms. If `holdfast` is killed, the name is free after it. */
+/** The ttl of the trial, in ms. If `holdfast` is killed, the name is free after that time. */
 const TTL = 5_000
 
-/** Tries a name of its own and removes it, also after `signal`. Needs the permissions of every user of the store. */
+/** Tries a lease on a new name and removes the name, also after `signal`. Needs the permissions that every user needs. */
 export async function tryLease(url: string, output: Output, signal: AbortSignal): Promise<Finding[]> {
   const name = `${TRIED}${randomUUID()}`
   const locks = await connect(url, { ttl: TTL, lazy: true })
@@ -37,7 +37,7 @@ export async function tryLease(url: string, output: Output, signal: AbortSignal)
   return findings
 }
 
-/** Deletes the name, which is free. */
+/** Deletes the free name. */
 async function forget(url: string, name: string): Promise<Finding[]> {
   try {
     await engineOf(url).forgetNames?.(url, [name])
@@ -47,10 +47,10 @@ async function forget(url: string, name: string): Promise<Finding[]> {
   }
 }
 
-/** The store keeps the free name because of this error. */
+/** The finding for a free name that the store keeps because of this error. */
 export function leftover(name: string, error: unknown): Finding {
   const id = 'leftover'
-  // Not a warning: the permissions that the documentation advises do not include it.
+  // This is no warning: the permissions that the documentation recommends do not include deletion.
   if (isRefusal(error)) return ok(id, `this user may not delete, so the store keeps the free name ${name}`)
   const what = `the free name ${name} could not be deleted (${messageOf(error)})`
   return warning(id, what, 'the store keeps it', 'do what the message says, then delete it or ignore it')
@@ -71,7 +71,7 @@ export async function attempt(locks: Locks, name: string, signal: AbortSignal, s
   return warning('lease', what, why, 'run close to the server, and use a ttl of at least 100 round trips')
 }
 
-/** Milliseconds of the quickest of some calls, because a pause of this machine says nothing about the store. */
+/** Milliseconds of the quickest of several calls. A pause of this machine says nothing about the store. */
 async function quickest(call: () => Promise<unknown>, signal: AbortSignal): Promise<number> {
   let least = Number.POSITIVE_INFINITY
   for (let calls = 0; calls < 5; calls += 1) {

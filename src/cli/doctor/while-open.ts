@@ -1,4 +1,4 @@
-/** Runs `work`, and closes what it uses: then, or when `signal` aborts, so that requests in flight reject. */
+/** Runs `work`, and closes what it uses afterwards, or when `signal` aborts, so that requests in flight reject. */
 export async function whileOpen<Result>(
   opened: { close(): void },
   signal: AbortSignal,

@@ -8,20 +8,20 @@ import { TRIED } from './trial.ts'
 
 const ID = 'zookeeper-acl'
 
-/** Names whose permissions are read. */
+/** The most names whose permissions are read. */
 const MOST_NAMES = 1_000
 
 /** The permissions that leases need: to read, to write, to create and to delete. */
 const NEEDED = 15
 
-/** Who may change the node at a path. */
+/** The permissions of the node at a path. */
 interface Access {
   readonly path: string
   /** `undefined`: this client may not read them. */
   readonly acl: readonly Acl[] | undefined
 }
 
-/** Who may change the node at `root` and the names below it. `user`: that of the URL. The session should end soon. */
+/** Finds who may change the node at `root` and the names below it. `user`: the user in the URL. */
 export async function access(connection: Connection, root: string, user: string | undefined): Promise<Finding> {
   const top = await accessTo(connection, root)
   if (top === undefined) return judge([], [], user, 0)
@@ -34,7 +34,7 @@ export async function access(connection: Connection, root: string, user: string 
   return judge(all, ids, user, Math.max(0, paths.length - MOST_NAMES))
 }
 
-/** The user of the connection, as permissions name it. A node that ends with the session shows it. */
+/** The ids of the connection's user, as permissions name it. They are read from a node that ends with the session. */
 async function ownIds(connection: Connection, root: string): Promise<string[]> {
   const path = `${root}/${TRIED}${randomUUID()}`
   const own = { permissions: 31, scheme: 'auth', id: '' }
@@ -73,7 +73,7 @@ function judge(all: readonly Access[], ids: readonly string[], user: string | un
 /** May this client do what leases need, by all entries that may be meant for it? */
 function mayChange(acl: readonly Acl[] | undefined, own: (entry: Acl) => boolean): boolean {
   if (acl === undefined) return false
-  // An address or a certificate may be that of this client.
+  // An entry for an address or a certificate may mean this client.
   const meant = acl.filter(entry => entry.scheme !== 'digest' || own(entry))
   const permissions = meant.reduce((all, entry) => all | entry.permissions, 0)
   return (permissions & NEEDED) === NEEDED
@@ -83,13 +83,13 @@ function changes({ permissions }: Acl): boolean {
   return permissions !== READ
 }
 
-/** For people: the first path, and how many there are. */
+/** A text for people: the first path, and how many nodes there are. */
 function some(all: readonly Access[]): string {
   const [first] = all
   return all.length === 1 ? `${first?.path}` : `${all.length} nodes, such as ${first?.path}`
 }
 
-/** `undefined`: there is no such node. */
+/** Reads the permissions of a node. `undefined`: there is no such node. */
 async function accessTo(connection: Connection, path: string): Promise<Access | undefined> {
   try {
     return { path, acl: (await unlessRefused(connection.send(getAcl(path))))?.acl }
@@ -99,7 +99,7 @@ async function accessTo(connection: Connection, path: string): Promise<Access | 
   }
 }
 
-/** `undefined`: this client may not ask. */
+/** Resolves to the answer. `undefined`: this client may not read it. */
 async function unlessRefused<Answer>(answer: Promise<Answer>): Promise<Answer | undefined> {
   return answer.catch((error: unknown) => {
     if (!isRefused(error, code.noAuth)) throw error

@@ -13,10 +13,10 @@ import { access } from './zookeeper-access.ts'
 type Server = Ensemble['servers'][number]
 type Way = Omit<Ensemble, 'servers'>
 
-/** Milliseconds for each question. */
+/** The time limit of each request, in milliseconds. */
 const PATIENCE = 2_000
 
-/** Characters. ZooKeeper answers with about 300. */
+/** The longest answer that is read, in characters. ZooKeeper answers with about 300. */
 const LONGEST_ANSWER = 4_096
 
 /** The default ttl, in ms. */
@@ -44,12 +44,12 @@ export async function checkZooKeeper(url: string, signal: AbortSignal): Promise<
   ]
 }
 
-/** How long a session lasts for which `wanted` ms are asked. */
+/** The session timeout, in ms, that the server grants if `wanted` ms are requested. */
 function granted(server: Server, way: Way, wanted: number): Promise<number> {
   return session(server, way, wanted, async ({ timeout }) => timeout)
 }
 
-/** Asks over a session of its own, for which `wanted` ms are asked. */
+/** Sends a request over a session of its own, for which `wanted` ms are requested. */
 async function session<Answer>(
   server: Server,
   way: Way,
@@ -66,13 +66,13 @@ async function session<Answer>(
   }
 }
 
-/** The command `srvr`, which servers allow by default. */
+/** Reads the version by the command `srvr`, which servers allow by default. */
 export async function versionOf({ host, port }: Server, { tls }: Way): Promise<string | undefined> {
   const socket = tls ? connectTls({ ...tls, host, port }) : connectTcp({ host, port })
   socket.setTimeout(PATIENCE, () => socket.destroy(new Error('no answer')))
   socket.write('srvr')
   let answer = ''
-  // The version comes first. What is not a ZooKeeper server may send without end.
+  // The version comes first. Another kind of server may send without end.
   for await (const part of socket.setEncoding('utf8')) {
     answer += part
     if (answer.length > LONGEST_ANSWER) break

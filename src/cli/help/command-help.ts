@@ -1,6 +1,6 @@
 /** What a person needs to know about one command. `--help` and docs/reference/cli.md are generated from it. */
 export interface CommandHelp {
-  /** What follows `holdfast`, such as `inspect NAME [options]`. */
+  /** The text after `holdfast`, such as `inspect NAME [options]`. */
   readonly usage: string
   /** The name and arguments in the list of commands, such as `inspect NAME`. */
   readonly entry: string
@@ -10,7 +10,7 @@ export interface CommandHelp {
   readonly text: readonly string[]
   /** Command lines, each with what it does. */
   readonly examples: readonly (readonly [command: string, effect?: string])[]
-  /** Besides those of every command. */
+  /** The options in addition to those of every command. */
   readonly options: readonly Option[]
   /** The command has no `--store`. */
   readonly isStoreless?: true
@@ -22,13 +22,13 @@ export interface CommandHelp {
 }
 
 export interface Option {
-  /** As typed, such as `--wait DURATION`. */
+  /** The option as it is typed, such as `--wait DURATION`. */
   readonly flags: string
   /** What it does, in a few words. */
   readonly text: string
   /** The accepted values, with their unit if the placeholder does not say it. */
   readonly values?: string
-  /** What applies without the option. */
+  /** The value that applies without the option. */
   readonly default?: string
 }
 

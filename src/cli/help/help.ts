@@ -9,12 +9,12 @@ import { PROVE } from './prove.ts'
 import { DEMO, ELECT, RUN } from './run.ts'
 import { BREAK, FENCE, INSPECT, LS, MIGRATE, TOP, TTL } from './show.ts'
 
-/** Characters of a term, such as an option, before what it means. */
+/** The width in characters of a term, such as an option, before its meaning. */
 const TERM = 26
 
 const EXIT_CODE = 12
 
-/** Characters of an example before what it does. Longer ones do not align. */
+/** The width in characters of an example before its effect. Longer examples are not aligned. */
 const EXAMPLE = 60
 
 /** The help on every command, by name. */
@@ -92,7 +92,7 @@ export function optionsOf({ options, isStoreless, hasOnlyHelp }: CommandHelp): O
   return [...options, ...COMMON.filter(({ flags }) => !own.has(flags))]
 }
 
-/** An option as it is typed, and what it does with its values and its default. */
+/** A row: the option as it is typed, then its effect, values and default. */
 export function rowOf({ flags, text, values, default: fallback }: Option): readonly [string, string] {
   const facts = [...(values ? [values] : []), ...(fallback ? [`default: ${fallback}`] : [])]
   return [flags, facts.length > 0 ? `${text} (${facts.join('; ')})` : text]
@@ -104,7 +104,7 @@ function exampleLines(examples: CommandHelp['examples']): string[] {
   return examples.map(([command, effect]) => `  ${effect ? `${command.padEnd(width)}  # ${effect}` : command}`)
 }
 
-/** A term that is too long has a line of its own. */
+/** Formats terms and meanings. A term that is too long gets a line of its own. */
 function rows(list: readonly (readonly [term: string, meaning: string])[], width = TERM): string[] {
   return list.flatMap(([term, meaning]) => {
     const lines = wrap(meaning, width)
@@ -123,7 +123,7 @@ function section(title: string, lines: readonly string[]): string[] {
   return [paint('bold', title), ...lines]
 }
 
-/** Blocks of lines with an empty line between them. */
+/** Joins blocks of lines with an empty line between them. */
 function join(blocks: readonly (readonly string[])[]): string {
   return `${blocks.map(lines => lines.join('\n')).join('\n\n')}\n`
 }

@@ -12,7 +12,7 @@ const ENVIRONMENT: Section = {
   ],
 }
 
-/** `when`: when they are served. */
+/** The options for metrics. `when`: a text that says when they are served. */
 function metrics(when: string): readonly Option[] {
   return [
     {

@@ -3,11 +3,11 @@ import type { Held } from './held.ts'
 import { endGroup } from './process-group.ts'
 import { type Ended, now, type Reason, type Report, type Request, type Start, type Timestamp } from './supervisor.ts'
 
-/** Events of the command while it runs. */
+/** Receives events of the command while it runs. */
 export interface Listener {
-  /** The supervisor began to end the command. */
+  /** Called when the supervisor begins to end the command. */
   ending(reason: Reason): void
-  /** A process of the command belongs to another user and cannot be ended. */
+  /** Called when a process of the command belongs to another user and cannot be ended. */
   denied(): void
 }
 
@@ -26,7 +26,7 @@ export class Child {
 
   /** `name` is shown in lists of processes. */
   constructor(name: string, start: Start, listener: Listener) {
-    // Forks the entry of this program: the path is right from source and bundled.
+    // Fork the entry of this program: its path is right both from source and bundled.
     const { NODE_OPTIONS: _slow, ...env } = process.env
     this.#supervisor = fork(process.argv[1] as string, ['supervise', name], {
       detached: true,
@@ -82,8 +82,8 @@ export class Child {
 }
 
 /**
- * When the lease ends. Reads the clocks before the lease: if this process is paused in between, the deadline is too early,
- * never too late.
+ * The time at which the lease ends. Reads the clocks before the lease: if this process is paused in between, the deadline
+ * is too early, never too late.
  */
 export function deadlineOf(lease: Held): Timestamp {
   const { monotonic, wall } = now()

@@ -2,10 +2,10 @@ import { type ConnectOptions, connect, type Locks, subscribe } from '../../index
 import { formatDuration } from '../duration.ts'
 import type { Output } from '../output.ts'
 
-/** Milliseconds after which it says that the store does not answer. */
+/** Milliseconds after which a message says that the store does not answer. */
 const PATIENCE = 1_000
 
-/** As `connect`. It says once that the store does not answer, and why. */
+/** Does what `connect` does. If the store does not answer, prints once that it does not, and why. */
 export async function connectedTo(
   url: string,
   options: ConnectOptions & { readonly timeout: number },

@@ -4,7 +4,7 @@ import { METRICS_OPTIONS, type MetricsOptions, metricsOptions } from './metrics-
 
 /** The options of `holdfast elect`. Durations are milliseconds. */
 export interface ElectOptions extends HoldOptions {
-  /** From the end of the command to the next campaign. Each failure doubles it, up to `maxPause`. */
+  /** The time from the end of the command to the next campaign. Each failure doubles it, up to `maxPause`. */
   readonly pause: number
   readonly maxPause: number
   readonly metrics: MetricsOptions | undefined

@@ -18,9 +18,9 @@ export async function elect(args: readonly string[]): Promise<number> {
   const url = storeUrl(options.store, output)
   const signals = new Signals('while the command did not run')
   const { name, ttl, note, owner, pause, maxPause } = options
-  // Before the locks, because metrics count from their creation.
+  // Create the metrics before the locks, because they count from their creation.
   const metrics = options.metrics && new (await import('./metrics.ts')).CommandMetrics(name, options.metrics, output)
-  // A candidate waits for a store that is down, as for the leader.
+  // A candidate waits for a store that is down, just as it waits for the leader.
   const locks = await connectedTo(url, { ttl, timeout: Number.POSITIVE_INFINITY, signal: signals.stop }, output)
   const done = new AbortController()
   let exit = 0
@@ -33,7 +33,7 @@ export async function elect(args: readonly string[]): Promise<number> {
     signals.forward(undefined)
     if (signals.received || isUnrunnable) done.abort()
     else if (lease.signal.aborted)
-      throw lease.signal.reason // it was lost, which is reported
+      throw lease.signal.reason // the lease was lost, which is reported
     else if (!hasRun) throw new Error('the command was not started')
     else if (exit !== 0) throw new Error(`the command ended with ${exit}`)
     else reportDelay(output, name, 'the command ended with 0', pause)
@@ -58,7 +58,7 @@ export async function elect(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Of failures in a row the first is an error, which `--quiet` does not hide. */
+/** Reports a failure. Only the first failure in a row is an error, which `--quiet` does not hide. */
 function reportDelay(output: Output, name: string, cause: string, delay: number, failures = 0): void {
   const text = `${cause}; the next campaign for ${name} is in ${formatDuration(delay)}`
   if (failures === 1) output.failed('delayed', text, { name, delay })

@@ -13,15 +13,15 @@ import type { Reason } from './supervisor.ts'
 /** Releases the lease after the command ended with `exit`. Resolves to why the lease was lost before, if it was. */
 export type Release = (lease: Held, output: Output, exit: number) => Promise<unknown>
 
-/** How `hold` went. */
+/** The result of `hold`. */
 interface Holding {
   readonly exit: number
   readonly hasRun: boolean
-  /** The command cannot be run on this machine, however often it is tried. Its own exit code says nothing about that. */
+  /** Is it impossible to run the command on this machine? The command's own exit code does not say so. */
   readonly isUnrunnable: boolean
 }
 
-/** The errors that stay until somebody changes the command. Others, such as EAGAIN, may be gone at the next try. */
+/** The errors that stay until somebody changes the command. Others, such as EAGAIN, may be gone at the next attempt. */
 const UNRUNNABLE: ReadonlySet<string> = new Set([
   ...['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EISDIR', 'ENAMETOOLONG', 'ELOOP'],
   ...['ENOEXEC', 'E2BIG', 'EINVAL'],
@@ -52,7 +52,7 @@ export async function hold(
   } catch (error) {
     exit = output.fail(error)
     const code = error instanceof Failure ? error.code : ''
-    const hasRun = code === UNWATCHED // it was killed with its supervisor
+    const hasRun = code === UNWATCHED // the command was killed with its supervisor
     await (hasRun ? releaseAfter(lease, output, exit) : release(lease, output))
     return { exit, hasRun, isUnrunnable: UNRUNNABLE.has(code) }
   }
@@ -203,7 +203,7 @@ export async function release(lease: Held, output: Output): Promise<unknown> {
   return result === 'lost' ? lossOf(lease) : undefined
 }
 
-/** The reason of its signal may be another one, which came first. */
+/** Why the lease was lost. The reason of its signal may be an earlier, different one. */
 function lossOf(lease: Held): unknown {
   try {
     lease.assertHeld()

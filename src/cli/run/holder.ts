@@ -3,8 +3,8 @@ import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 
 /**
- * `held by app:12, for another 2.9 s unless renewed (token 17, "nightly run")`. Of a shared name, of which a busy answer has one
- * of the holders: `not free: one holder is app:12, for another …`. Unknown parts are left out.
+ * Describes the holder: `held by app:12, for another 2.9 s unless renewed (token 17, "nightly run")`. A busy answer has
+ * only one of the holders of a shared name: `not free: one holder is app:12, for another …`. Unknown parts are left out.
  */
 export function describeHolder(holder: LeaseRecord | undefined, isShared = false): string {
   if (!holder) return isShared ? 'not free' : 'held by another process'

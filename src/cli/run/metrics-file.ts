@@ -11,7 +11,7 @@ interface Ended {
   readonly outcome: RunOutcome
 }
 
-/** The metrics of runs in a file, in addition to those of the lease. */
+/** The metrics of runs that a file has in addition to those of the lease. */
 export const RUN_METRICS: Readonly<Record<string, readonly [type: 'counter' | 'gauge', help: string]>> = {
   holdfast_runs_total: ['counter', 'Finished runs by outcome, since the file was created.'],
   holdfast_run_start_timestamp_seconds: ['gauge', 'Unix time at which the last run started.'],
@@ -37,7 +37,7 @@ export class RunRecord {
     this.#label = `name=${JSON.stringify(name)}` // JSON escapes it as Prometheus does, because a name has no control characters
   }
 
-  /** `at`: when the command ended, in milliseconds since 1970. */
+  /** Records the end. `at`: the time at which the command ended, in milliseconds since 1970. */
   end(exit: number, outcome: RunOutcome, at: number): void {
     this.#end = { at, exit, outcome }
   }
@@ -69,7 +69,7 @@ export class RunRecord {
     return `${metric}{${this.#label}${outcome ? `,outcome="${outcome}"` : ''}}`
   }
 
-  /** The values in the file. Read at each write, because another run of the name may have ended. */
+  /** The values in the file. They are read at each write, because another run of the name may have ended. */
   #earlier(path: string): Map<string, number> {
     const numbers = new Map(OUTCOMES.map(outcome => [this.#series('holdfast_runs_total', outcome), 0]))
     for (const line of readIfThere(path).split('\n')) {

@@ -2,11 +2,11 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { Usage } from '../failure.ts'
 
-/** Where a command exports its metrics. */
+/** The destinations to which a command exports its metrics. */
 export interface MetricsOptions {
-  /** Where the server listens. */
+  /** The address on which the server listens. */
   readonly address: Address | undefined
-  /** An absolute path. */
+  /** The absolute path of the metrics file. */
   readonly file: string | undefined
 }
 
@@ -15,13 +15,13 @@ export interface Address {
   readonly port: number
 }
 
-/** For `parseArgs`. */
+/** The options as `parseArgs` takes them. */
 export const METRICS_OPTIONS: {
   readonly 'metrics-port': { readonly type: 'string' }
   readonly 'metrics-file': { readonly type: 'string' }
 } = { 'metrics-port': { type: 'string' }, 'metrics-file': { type: 'string' } }
 
-/** Parses both options. `undefined` if neither is given. Throws `Usage`. */
+/** Parses both options. Returns `undefined` if neither is given. Throws `Usage`. */
 export function metricsOptions(
   values: Partial<Record<keyof typeof METRICS_OPTIONS, string>>,
 ): MetricsOptions | undefined {
@@ -33,7 +33,7 @@ export function metricsOptions(
   }
 }
 
-/** `9464`, `0.0.0.0:9464`, `[::1]:9464`. */
+/** Parses an address such as `9464`, `0.0.0.0:9464` or `[::1]:9464`. */
 function addressOf(text: string): Address {
   const [, brackets, name, digits] = /^(?:(?:\[([^\]]+)\]|([^:[\]]+)):)?(\d{1,5})$/.exec(text) ?? []
   const port = Number(digits)
@@ -43,7 +43,7 @@ function addressOf(text: string): Address {
   )
 }
 
-/** Checked before the command runs, because later the metrics would be lost. */
+/** Checks the path before the command runs, because a later failure would lose the metrics. */
 function writablePath(text: string): string {
   if (!text.endsWith('.prom'))
     throw new Usage(`--metrics-file ${text || "''"} must end in .prom: the textfile collector reads nothing else`)

@@ -34,7 +34,7 @@ export class CommandMetrics {
     const read = (): string => ofName(this.#metrics.text(), this.#name)
     const write = (): void => this.#tryTo(() => file !== undefined && replace(file, read()))
     const stop = address && (await serveMetrics(address, this.#metrics.contentType, read))
-    const ended = work() // before the first write, so that the file has its first events
+    const ended = work() // starts before the first write, so that the file has its first events
     write()
     const timer = setInterval(write, WRITE_INTERVAL)
     try {
@@ -48,8 +48,8 @@ export class CommandMetrics {
   }
 
   /**
-   * As `during`, and records how the run ended. `work` calls the given `release` when the command has ended. Releases the
-   * lease if the port is not available.
+   * Does what `during` does, and records how the run ended. `work` calls the given `release` when the command has ended.
+   * Releases the lease if the port is not available.
    */
   async duringRun(lease: Held, work: (release: Release) => Promise<number>, release: Release): Promise<number> {
     const run = new RunRecord(this.#name)
@@ -58,8 +58,8 @@ export class CommandMetrics {
     const leases = leasesOf(lease)
     let endedAt: number | undefined
     const unsubscribe = subscribe('lease_lost', ({ lease: lost, reason }) => {
-      // The name may be held for long after the command (`--at-least`). If it expires in that time, that is none of the
-      // run. But a lease that is gone at its release may have ended while the command ran.
+      // The name may be held long after the command (`--at-least`). An expiry in that time does not belong to the run.
+      // But a lease that is gone at its release may have ended while the command ran.
       isLost ||= leases.includes(lost) && !(endedAt !== undefined && reason === 'expired')
     })
     const releaseAfter: Release = (held, output, exit) => {
@@ -81,7 +81,7 @@ export class CommandMetrics {
     }
   }
 
-  /** An error is only a warning: the command goes on, and its exit code stays. */
+  /** Tries to write. An error is only a warning: the command continues, and its exit code does not change. */
   #tryTo(write: () => unknown): void {
     try {
       write()

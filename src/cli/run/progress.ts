@@ -2,11 +2,11 @@ import { subscribe } from '../../index.ts'
 import type { Output } from '../output.ts'
 import { describeHolder } from './holder.ts'
 
-/** With `--json`: reports the grant and the release of the lease. */
+/** Reports the grant and the release of the lease, with `--json`. */
 export function reportLease(names: readonly string[], output: Output): void {
   subscribe('lease_acquired', ({ lease, waited }) => {
     const { name, token, owner } = lease
-    if (!names.includes(name)) return // the lease of the run marker
+    if (!names.includes(name)) return // this is the lease of the run marker
     const slot = 'slot' in lease ? { slot: lease.slot } : {}
     const data = { name, token, owner, ...slot, waited: Math.round(waited) }
     output.event('acquired', `${name} is held with token ${token}`, data)
@@ -16,7 +16,7 @@ export function reportLease(names: readonly string[], output: Output): void {
   })
 }
 
-/** While this process waits for a shared name: reports that once. Each busy event names only one of several holders. */
+/** Reports once that this process waits for a shared name. Each busy event names only one of several holders. */
 export function reportSharedWait(shared: string, output: Output): void {
   let isReported = false
   subscribe('lease_busy', ({ name, holder, ahead }) => {
@@ -27,7 +27,7 @@ export function reportSharedWait(shared: string, output: Output): void {
   })
 }
 
-/** How to see all holders of a shared name. */
+/** A hint for users: the command that shows all holders of a shared name. */
 export function seeAll(name: string): string {
   return `holdfast inspect ${name} shows all`
 }
@@ -36,7 +36,7 @@ function aheadText(ahead: number | undefined): string {
   return ahead ? `; ${ahead} ahead` : ''
 }
 
-/** While this process waits: reports the holder, once per holder. */
+/** Reports the holder for which this process waits, once per holder. */
 export function reportHolders(output: Output): void {
   let last: string | undefined
   subscribe('lease_busy', ({ name, holder, ahead }) => {

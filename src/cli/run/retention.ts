@@ -11,7 +11,7 @@ import { type Held, leasesOf, namesOf } from './held.ts'
 import { type Release, release } from './hold.ts'
 import type { RunOptions } from './run-options.ts'
 
-/** Milliseconds. Less time than this may pass before a slow store answers. */
+/** The shortest retention in milliseconds. A shorter one could end before a slow store answers. */
 const SHORTEST = 1_000
 
 const environment = systemEnvironment()
@@ -26,7 +26,7 @@ export class Retention {
   readonly #longest: number
   readonly #marker: Marker | undefined
 
-  /** Throws as `check`. */
+  /** Throws what `check` throws. */
   constructor({ store }: Locks, options: RunOptions, output: Output) {
     this.#options = options
     this.#output = output
@@ -34,12 +34,12 @@ export class Retention {
     this.#marker = markerIn(store, options)
   }
 
-  /** Throws `INVALID_ARGUMENT` if the store cannot keep the marker for so long. Asks nothing. */
+  /** Throws `INVALID_ARGUMENT` if the store cannot keep the marker that long. Sends no request. */
   static check({ store }: Locks, options: RunOptions): void {
     markerIn(store, options)
   }
 
-  /** True if a run succeeded within `--skip-if-ran-since`. Then, and after an error, the lease is released, if there is one. */
+  /** True if a run succeeded within `--skip-if-ran-since`. Then, and after an error, it releases the lease, if any. */
   async shouldSkip(lease?: Held): Promise<boolean> {
     const { name } = this.#options
     let isKept = false
@@ -53,13 +53,13 @@ export class Retention {
       return true
     } catch (error) {
       if (lease) throw error
-      return false // the acquire tries for longer, and says what is wrong
+      return false // the acquire retries for longer, and reports what is wrong
     } finally {
       if (lease && !isKept) await release(lease, this.#output)
     }
   }
 
-  /** Starts the time of `--at-least`. Returns how to release the lease after the run. */
+  /** Starts the time of `--at-least`. Returns the function that releases the lease after the run. */
   start(signals: Signals): Release {
     const until = performance.now() + this.#options.atLeast
     const began = environment.clock.now()
@@ -70,7 +70,7 @@ export class Retention {
       const unsubscribe = subscribe('lease_lost', event => {
         hasExpired ||= leases.includes(event.lease) && event.reason === 'expired'
       })
-      // Many commands end with 0 on SIGTERM, unfinished.
+      // Many commands exit with 0 on SIGTERM although they have not finished.
       if (exit === 0 && !signals.received && !lease.signal.aborted) await this.#mark(leases[0].owner, began)
       const left = Math.ceil(until - performance.now())
       if (left >= SHORTEST && left <= this.#longest && (await leave(lease, left))) return undefined

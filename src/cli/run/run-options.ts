@@ -7,20 +7,20 @@ import { METRICS_OPTIONS, type MetricsOptions, metricsOptions } from './metrics-
 export interface RunOptions extends HoldOptions {
   /** Further names that are held together with the first. */
   readonly also: readonly string[]
-  /** How several may hold the name at once. `undefined`: nobody else may hold it. */
+  /** The way in which several processes may hold the name at once. `undefined`: only one may. */
   readonly sharing: Sharing | undefined
-  /** How long to wait for a busy name. 0: do not wait. */
+  /** The time to wait for a busy name. 0: do not wait. */
   readonly wait: number
   /** Exit code if the name is busy. */
   readonly busyExit: number
-  /** How long the name is held at least, counted from the grant. */
+  /** The least time for which the name is held, counted from the grant. */
   readonly atLeast: number
   /** Skip the command if a run succeeded within this time. */
   readonly skipIfRanSince: number | undefined
   readonly metrics: MetricsOptions | undefined
 }
 
-/** A permit of a semaphore, or the part of a reader or a writer. */
+/** The way to share a name: as a permit of a semaphore, a reader or a writer. */
 export type Sharing = { readonly limit: number } | 'reader' | 'writer'
 
 const OPTIONS = {

@@ -13,7 +13,7 @@ import { reportHolders, reportLease, reportSharedWait, seeAll } from './progress
 import { Retention } from './retention.ts'
 import { parseRun, type RunOptions, type Sharing } from './run-options.ts'
 
-/** Milliseconds. */
+/** Milliseconds to wait for the store to answer for the first time. */
 const CONNECT_TIMEOUT = 5_000
 
 /** `holdfast run`: holds a lease while a command runs. Returns the exit code. */
@@ -23,12 +23,12 @@ export async function run(args: readonly string[]): Promise<number> {
   const output = new Output(options)
   const url = storeUrl(options.store, output)
   const signals = new Signals()
-  // Before the lease, because metrics count from their creation.
+  // Create the metrics before the lease, because they count from their creation.
   const metrics =
     options.metrics && new (await import('./metrics.ts')).CommandMetrics(options.name, options.metrics, output)
   reportLease([options.name, ...options.also], output)
   const unasked = await connect(url, { ttl: options.ttl, lazy: true })
-  Retention.check(unasked, options) // also if the store does not answer
+  Retention.check(unasked, options) // throws even if the store does not answer
   await unasked.close()
   const locks = await connectedTo(url, { ttl: options.ttl, timeout: CONNECT_TIMEOUT, signal: signals.stop }, output)
   try {
@@ -48,7 +48,7 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** The lease, the permit, or the leases on all names; or the exit code if one of them is busy. */
+/** Acquires the lease, the permit, or the leases on all names. Resolves to the exit code if one of them is busy. */
 async function acquire(locks: Locks, options: RunOptions, output: Output, signals: Signals): Promise<Held | number> {
   const { name, also, sharing, ttl, wait, note, owner } = options
   if (wait > 0 && sharing) reportSharedWait(name, output)

@@ -116,7 +116,7 @@ class SupervisedCommand {
   readonly #child: ChildProcess
   readonly #timer: NodeJS.Timeout
   #deadline: Timestamp
-  /** When the grace after our SIGTERM ends, by the monotonic clock. */
+  /** The time at which the grace after our SIGTERM ends, by the monotonic clock. */
   #killAt = Number.POSITIVE_INFINITY
   #reason: Reason | undefined
   #isOver = false
@@ -142,7 +142,7 @@ class SupervisedCommand {
     else if (this.#start.onLost === 'term') this.#terminate('lost', false)
   }
 
-  /** `holdfast` is dead and renews no more: the lease ends at the last deadline. */
+  /** Called when `holdfast` is dead and no longer renews: the lease ends at the last deadline. */
   orphan(): void {
     if (this.#start.onLost !== 'ignore') this.#terminate('orphaned', this.#start.onLost === 'kill')
   }
@@ -158,7 +158,7 @@ class SupervisedCommand {
 
   #terminate(reason: Reason, thenKill: boolean): void {
     if (this.#isOver) return
-    // Also after an earlier reason: a command that ignores the SIGTERM of a loss must still end by `--max`.
+    // This also applies after an earlier reason: a command that ignores the SIGTERM of a loss must still end by `--max`.
     if (thenKill) this.#killAt = Math.min(this.#killAt, now().monotonic + this.#start.grace)
     if (this.#reason) return
     this.#reportEnding(reason)
@@ -213,7 +213,7 @@ function report(message: Report): void {
   if (process.connected) process.send?.(message, undefined, {}, () => {})
 }
 
-/** Reports that were sent before are still delivered. */
+/** Disconnects. Reports that were sent before are still delivered. */
 function disconnect(): void {
   if (process.connected) process.disconnect()
 }

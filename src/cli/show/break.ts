@@ -34,7 +34,7 @@ export function breakLease(args: readonly string[]): Promise<number> {
   return query('break', 'NAME', args, answer, OPTIONS)
 }
 
-/** The slot of a name that nobody shares. Of a shared name, the caller must say which is meant. */
+/** The slot of a name that is not shared. For a shared name, the caller must say which slot is meant. */
 async function aloneIn(locks: Locks, name: string): Promise<number> {
   const { holders } = await locks.inspect(name)
   if (!isShared(holders)) return 0
@@ -53,7 +53,7 @@ function brokenText(title: string, token: bigint, wasMarker: boolean): string {
   )
 }
 
-/** Another lease than the one that was meant, or none. */
+/** The text if another lease than the intended one holds the name, or none does. */
 function keptText(name: string, title: string, meant: bigint | undefined, holders: readonly LeaseRecord[]): string {
   const [holder, ...others] = holders
   if (!holder) return isMarker(name) ? `${titleOf(name)} has no marker of a run` : `${title} was free`

@@ -21,7 +21,7 @@ export function serveDashboard(args: readonly string[]): Promise<number> {
       authorize: ({ request }) => (session.admits(request) ? access : 'none'),
     })
     const server = createServer((request, response) => {
-      // Another host name that leads here is DNS rebinding: a foreign page that wants to be of the same origin.
+      // Another host name that leads here is DNS rebinding: a foreign page that pretends to have the same origin.
       if (!hosts.has(request.headers.host ?? ''))
         return void response.writeHead(421, { 'content-type': 'text/plain' }).end('Unknown host: use 127.0.0.1\n')
       const cookie = session.cookieFor(request.url)

@@ -122,7 +122,7 @@ async function withMarks(
 
 const HOUR = 3_600_000
 
-/** Milliseconds of `90d` or `36h`. */
+/** Parses `90d` or `36h` to milliseconds. */
 function parseAge(text: string | undefined): number {
   const [, count, unit] = /^(\d{1,6})([dh])$/.exec(text ?? '') ?? []
   if (count === undefined)

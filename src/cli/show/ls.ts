@@ -16,7 +16,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'NOTE', rank: 4, least: 12, cut: 'end' },
 ]
 
-/** `holdfast ls`: lists each name with its holder, or with the holders that share it, followed by its waiters in order and its last run. */
+/** `holdfast ls`: lists each name with its holders, its waiters in order, and its last run. */
 export function ls(args: readonly string[]): Promise<number> {
   const answer: Parameters<typeof query>[3] = async asked => {
     const { argument: prefix, locks, output, values } = asked
@@ -33,7 +33,7 @@ export function ls(args: readonly string[]): Promise<number> {
   return query('ls', 'PREFIX', args, answer, { watch: { type: 'boolean' } })
 }
 
-/** Of one name. */
+/** The rows of one name. */
 function rowsOf(records: readonly Shown[]): string[][] {
   const leases = records.filter((record): record is LeaseRecord => record.state !== 'ran')
   const holders = leases.filter(({ state }) => state === 'held')
@@ -51,7 +51,7 @@ function holderRow(title: string, { state, owner, token, remaining, note }: Show
   return [title, state, owner, `${token}`, span(remaining), state === 'ran' ? '' : note]
 }
 
-/** What remains of its position does not say how long it has waited: only who saw it come knows, such as `top`. */
+/** The row of a waiter. It does not say how long it has waited: only a program that saw it come, such as `top`, knows. */
 function waiterRow({ name, owner, note, position = 0 }: LeaseRecord, want: string): string[] {
   const place = `${position === 0 ? 'next' : `waiting ${position + 1}`}${want && `, ${want}`}`
   return [`  ${titleOf(name)}`, place, owner, '', '', note]

@@ -18,7 +18,7 @@ export async function migrate(args: readonly string[]): Promise<number> {
   if (isSql) {
     const sql = await migration(url, { fence })
     if (sql === undefined)
-      output.info('nothing', nothing) // the SQL is usually written to a file
+      output.info('nothing', nothing) // not on standard output: the SQL is usually written to a file
     else output.printSql(sql)
     return 0
   }

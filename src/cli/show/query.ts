@@ -7,9 +7,9 @@ import { storeUrl } from '../store-url.ts'
 
 /** The parsed command line of a command that reads or changes one store. */
 export interface Query {
-  /** NAME, or PREFIX (empty if it is missing). */
+  /** The argument NAME or PREFIX (empty if it is missing). */
   readonly argument: string
-  /** Of the store. It may have a password. */
+  /** The URL of the store. It may contain a password. */
   readonly url: string
   readonly locks: Locks
   readonly output: Output
@@ -34,7 +34,7 @@ export async function query(
     return await answer({ argument, url, locks, output, values })
   } catch (error) {
     if (!LeaseError.is(error, 'OUTCOME_UNKNOWN')) return output.fail(error)
-    const message = `${error.message}; perhaps it is another kind of server` // which waits for more
+    const message = `${error.message}; perhaps it is another kind of server` // a server that waits for more input
     return output.fail(new LeaseError(error.code, message, { cause: error }))
   } finally {
     await closeLocks(locks, output)

@@ -1,7 +1,7 @@
 import { isMarker, nameOf } from '../../contract/reserved.ts'
 import type { LeaseRecord } from '../../index.ts'
 
-/** A record as it is printed: a marker is a run that succeeded, under the name that ran. */
+/** A record as it is printed. A marker is printed as a successful run, under the name of the work that ran. */
 export interface Shown extends Omit<LeaseRecord, 'state'> {
   readonly state: LeaseRecord['state'] | 'ran'
 }

@@ -1,12 +1,12 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 
 /**
- * Who may see the page of one `holdfast dashboard`: a browser that opened the address that it printed. The answer sets a
- * cookie, so a reload keeps the access until the browser is closed.
+ * Access to the page of one `holdfast dashboard`, for a browser that opened the printed address. The answer sets a cookie,
+ * so a reload keeps the access until the browser is closed.
  */
 export class Session {
   /**
-   * Where the page is. A browser sends the cookies of a host to all of its ports. So the cookie has this path, which no
+   * The path of the page. A browser sends the cookies of a host to all of its ports. So the cookie has this path, which no
    * other server on this machine can guess.
    */
   readonly #path = `/${randomBytes(12).toString('base64url')}/`
@@ -15,13 +15,13 @@ export class Session {
   /** The path and the query of the address that gives access. */
   readonly entrance: string = `${this.#path}?token=${this.#secret}`
 
-  /** The value of `Set-Cookie`, for who asks for the entrance. */
+  /** The value of `Set-Cookie` for a request for the entrance. */
   cookieFor(target: string | undefined): string | undefined {
     if (!isSame(target ?? '', this.entrance)) return undefined
     return `holdfast=${this.#secret}; Path=${this.#path}; HttpOnly; SameSite=Strict`
   }
 
-  /** The token opens the page only. What has data needs the cookie, and that the page itself asks for it. */
+  /** Is the request allowed? The token opens only the page. Data needs the cookie and a request by the page itself. */
   admits({ method, headers, url }: Request): boolean {
     const { pathname, search } = new URL(url)
     if (method === 'GET' && isSame(pathname + search, this.entrance)) return true
@@ -29,7 +29,7 @@ export class Session {
     return search === '' ? method === 'GET' : headers.get('sec-fetch-site') === 'same-origin'
   }
 
-  /** Another server on this machine may have set a cookie of the same name: the browser then sends both. */
+  /** Is our cookie there? Another server on this machine may have set one of the same name: the browser sends both. */
   #isIn(cookies: string): boolean {
     return cookies.split('; ').some(cookie => isSame(cookie, `holdfast=${this.#secret}`))
   }

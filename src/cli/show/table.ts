@@ -4,24 +4,24 @@ import { filled, shortened, widthOf } from './text.ts'
 /** A column of a table. */
 export interface Column {
   readonly title: string
-  /** Numbers are on the right, and never cut. */
+  /** Is it a column of numbers? They are aligned to the right and never cut. */
   readonly isNumber?: boolean
-  /** Where the table is too wide: the columns with the lowest ranks stay. */
+  /** The rank. If the table is too wide, the columns with the lowest ranks stay. */
   readonly rank: number
-  /** Of a text: with less space the column is left out. @default all that its cells need */
+  /** The least width of a text. With less space the column is left out. @default all that its cells need */
   readonly least?: number
-  /** It takes at most this share of the terminal, unless it is the only one. */
+  /** The largest share of the terminal that it takes, unless it is the only column. */
   readonly share?: number
-  /** Only terminals this wide show it. */
+  /** The least width of a terminal that shows the column. */
   readonly from?: number
-  /** Where a text that is too long is cut. Both ends of a name tell it from others. @default middle */
+  /** The point at which a long text is cut. A name is cut in the middle, because its ends identify it. @default middle */
   readonly cut?: 'middle' | 'end'
 }
 
-/** So many of its cells a column has space for, before others get more than they need for as many. */
+/** Shares of a column's cells that get enough space. All columns reach one share before any goes on to the next. */
 const SHARES = [0.9, 0.98, 1]
 
-/** Between two columns. */
+/** The text between two columns. */
 const GAP = '  '
 
 /** The width of the terminal to which a command prints. `undefined`: it prints to a file or a pipe, which cut nothing. */
@@ -31,9 +31,9 @@ export function terminalWidth(): number | undefined {
 }
 
 /**
- * The widths of the columns, so that a line takes at most `width`. 0: the column is left out, as it is if all of its cells are
- * empty. `indent` is what the table leaves free before its lines. One long cell takes no space from the usual ones
- * of other columns.
+ * The widths of the columns, so that a line takes at most `width`. 0: the column is left out, as it is if all of its cells
+ * are empty. `indent` is the free space before each line. One long cell does not take space from the usual cells of other
+ * columns.
  */
 export function widthsOf(
   columns: readonly Column[],
@@ -85,7 +85,7 @@ export function lineOf(columns: readonly Column[], widths: readonly number[], ce
     .trimEnd()
 }
 
-/** A table that fits into `width`. Cells may come from a store: they are escaped. */
+/** Makes a table that fits into `width`. Cells are escaped, because they may come from a store. */
 export function table(columns: readonly Column[], rows: readonly (readonly string[])[], width?: number): string {
   const all = rows.map(cells => cells.map(printable))
   const widths = widthsOf(columns, all, width)

@@ -1,32 +1,32 @@
-/** How text looks. */
+/** The style of a text. */
 export type Style = 'plain' | 'bold' | 'dim' | 'warn' | 'bad' | 'chosen'
 
 /** Text of one style. */
 export type Run = readonly [text: string, style?: Style]
 
-/** A line of the screen, from the left. */
+/** A line of the screen: its texts from left to right. */
 export type Line = readonly Run[]
 
-/** What takes two columns of a terminal: scripts of East Asia except their half-width letters, and emoji. */
+/** Characters that take two columns of a terminal: East Asian scripts except half-width letters, and emoji. */
 const WIDE =
   /^(?![\uff61-\uffdc])[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u2ff0-\u303f\u3041-\u33ff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]|\ufe0f/u
 
-/** What has no column of its own. */
+/** Marks, which have no column of their own. */
 const MARKS = /\p{M}/gu
 
-/** Most text is plain, and to segment it takes a hundred times as long. */
+/** Plain text. Most text is plain, and segmenting it takes a hundred times as long. */
 const PLAIN = /^[\x20-\x7e≥…]*$/
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
-/** What a reader takes for one character each, with the columns that it takes. */
+/** Yields each character as a reader sees it, with the columns that it takes. */
 export function* graphemes(text: string): Iterable<readonly [grapheme: string, width: number]> {
   if (PLAIN.test(text)) for (const character of text) yield [character, 1]
   else
     for (const { segment } of segmenter.segment(text)) {
       const letters = [...segment.replace(MARKS, '')].length
       if (letters === 0)
-        yield [`\u25cc${segment}`, 1] // a mark needs something to stand on: a dotted circle
+        yield [`\u25cc${segment}`, 1] // a mark needs a base character: a dotted circle
       else yield [segment, WIDE.test(segment) ? 2 : letters]
     }
 }
@@ -39,7 +39,7 @@ export function widthOf(text: string): number {
   return width
 }
 
-/** The text in lines of at most `columns` columns. */
+/** Splits the text into lines of at most `columns` columns. */
 export function wrapped(text: string, columns: number): string[] {
   const lines = ['']
   let used = 0
@@ -54,7 +54,7 @@ export function wrapped(text: string, columns: number): string[] {
   return lines
 }
 
-/** As `wrapped`, between words where it can. */
+/** Splits the text like `wrapped`, but between words if possible. */
 export function wrappedWords(text: string, columns: number): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {
@@ -70,7 +70,7 @@ export function endOf(text: string, columns: number): string {
   const all = [...graphemes(text)]
   let left = columns - widthOf(text)
   if (left >= 0) return text
-  left -= 1 // for the sign of what is left out
+  left -= 1 // for the sign that something is left out
   while (left < 0 && all.length > 0) left += all.shift()?.[1] ?? 0
   return `…${all.map(([grapheme]) => grapheme).join('')}`
 }

@@ -8,9 +8,9 @@ export const INTERVAL = 100
 /** Milliseconds between two samples of the event loop delay. */
 const RESOLUTION = 10
 
-/** The result of a measurement. Milliseconds. */
+/** The result of a measurement. Times are in milliseconds. */
 export interface Measurement {
-  /** How long it took. */
+  /** The duration of the measurement. */
   readonly duration: number
   /** The latency of each renewal that was answered, in order. */
   readonly latencies: readonly number[]
@@ -19,7 +19,7 @@ export interface Measurement {
   readonly unresponsiveness: number
   readonly loopDelay: { readonly p99: number; readonly worst: number }
   readonly gc: { readonly pauses: number; readonly worst: number; readonly total: number }
-  /** Why it ended early, if the lease was lost. */
+  /** The error that ended it early, if the lease was lost. */
   readonly lost: LeaseError | undefined
 }
 
@@ -73,7 +73,7 @@ export async function measure(
   }
 }
 
-/** The error of the renewal, if it failed. */
+/** Renews once. Resolves to the error if the renewal failed. */
 async function extend(lease: Lease): Promise<LeaseError | undefined> {
   try {
     await lease.extend()

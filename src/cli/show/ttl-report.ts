@@ -6,18 +6,18 @@ import { formatDuration } from '../duration.ts'
 import { paint } from '../output.ts'
 import { INTERVAL, type Measurement } from './ttl-measurement.ts'
 
-/** With fewer answers no ttl is advised. */
+/** The fewest answers for which a ttl is advised. */
 const LEAST_ANSWERS = 20
 
-/** With fewer answers the p99.9 is the worst one. */
+/** The fewest answers for a p99.9. With fewer, the p99.9 is the worst latency. */
 const LEAST_P999 = 1_000
 
-/** Round ttls, in milliseconds. */
+/** The round ttls that may be advised, in milliseconds. */
 const USUAL_TTLS: readonly number[] = [100, 200, 300, 500, ...[1, 2, 3, 5, 10, 15, 20, 30, 60].map(s => s * 1_000)]
-/** ZooKeeper grants up to 24 s by default, Redlock 30 s. */
+/** A long ttl that the report always compares, in milliseconds. ZooKeeper grants up to 24 s by default, Redlock 30 s. */
 const LONG_TTL = 20_000
 
-/** Characters of the longest bar. */
+/** The length of the longest bar, in characters. */
 const BAR = 40
 
 const UNKNOWN: readonly string[] = [
@@ -25,17 +25,17 @@ const UNKNOWN: readonly string[] = [
   'Rare pauses and failovers that did not happen during the measurement.',
 ]
 
-/** What a ttl tolerates and costs. Milliseconds. */
+/** What a ttl tolerates and costs. Times are in milliseconds. */
 interface Choice {
   readonly ttl: number
   readonly heartbeat: number
   /** Unresponsiveness plus event loop delay that a lease tolerates, in addition to one lost heartbeat. */
   readonly tolerates: number
-  /** From the last renewal of a holder that died to the next grant, without a failover of the servers. */
+  /** The time from the last renewal of a holder that died to the next grant, without a failover of the servers. */
   readonly takeover: number
 }
 
-/** The result of `holdfast ttl`, as `--json` prints it. Milliseconds. */
+/** The result of `holdfast ttl`, as `--json` prints it. Times are in milliseconds. */
 export interface Report {
   readonly store: string
   readonly duration: number
@@ -88,7 +88,7 @@ function advise({ p99, worst }: { p99: number; worst: number }, measurement: Mea
   const { unresponsiveness, loopDelay } = measurement
   const { minTtl } = store.guarantees
   const { ttl: least, reason } = leastTtl({ p99, unresponsiveness, loopDelay: loopDelay.worst, minTtl })
-  // Twice the least, because a short measurement misses the worst case. The default ttl is rarely too long.
+  // Advise twice the least ttl, because a short measurement misses the worst case. The default ttl is rarely too long.
   const ttl = Math.max(DEFAULT_TTL, usual(2 * least))
   const ttls = new Set([usual(least), usual(2 * least), ttl, Math.max(LONG_TTL, ttl)])
   const choices = [...ttls].map(ttl => ({
@@ -101,13 +101,13 @@ function advise({ p99, worst }: { p99: number; worst: number }, measurement: Mea
   return { leastTtl: least, reason, ttl, heartbeat: Math.round(ttl / 3), choices }
 }
 
-/** To microseconds. */
+/** Rounds the times to microseconds. */
 function rounded<Times extends Readonly<Record<string, number | null>>>(times: Times): Times {
   const round = (ms: number | null): number | null => ms && Math.round(ms * 1_000) / 1_000
   return Object.fromEntries(Object.entries(times).map(([name, ms]) => [name, round(ms)])) as Times
 }
 
-/** The next round ttl. */
+/** The next larger round ttl. */
 function usual(ttl: number): number {
   return USUAL_TTLS.find(choice => choice >= ttl) ?? Math.ceil(ttl / 60_000) * 60_000
 }
@@ -131,12 +131,12 @@ function percentilesOf(latencies: readonly number[]): Report['latency'] {
   }
 }
 
-/** The percentile of this share. */
+/** The value at this share of the sorted values. */
 function at(sorted: readonly number[], share: number): number {
   return sorted[Math.max(Math.ceil(sorted.length * share) - 1, 0)] as number
 }
 
-/** Buckets that double in width. */
+/** Makes a histogram whose buckets double in width. */
 function histogramOf(latencies: readonly number[]): Report['histogram'] {
   const rows = latencies.map(latency => Math.floor(Math.log2(Math.max(latency, 2 ** -6))))
   if (rows.length === 0) return []

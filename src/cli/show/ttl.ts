@@ -42,7 +42,7 @@ export async function ttl(args: readonly string[]): Promise<number> {
 async function measureOf(locks: Locks, duration: number, output: Output, stop: AbortSignal): Promise<number> {
   const name = `holdfast-ttl-${randomBytes(8).toString('hex')}`
   const note = 'holdfast ttl measures heartbeats'
-  await locks.inspect(name) // fails at once; a failed claim is first withdrawn, for up to 5 s
+  await locks.inspect(name) // this fails at once; a failed claim would first be withdrawn, for up to 5 s
   await using lease = await locks.acquire(name, { ttl: TTL, heartbeat: false, wait: 0, note, signal: stop })
   const rate = 1_000 / INTERVAL
   output.info(

@@ -9,16 +9,16 @@ import { Signals } from '../signals.ts'
 import { namesFrom } from './names-from.ts'
 import type { Query } from './query.ts'
 
-/** What was seen of a name before. */
+/** What earlier looks showed of a name. */
 interface Known {
-  /** By token. */
+  /** Its leases, by token. */
   readonly holds: ReadonlyMap<string, Hold>
   readonly waiters: number
 }
 
-/** What a name is now, for one line. */
+/** The new state of a name, for one line. */
 interface Change {
-  /** Milliseconds since 1970, when it was seen. */
+  /** The time at which it was seen, in milliseconds since 1970. */
   readonly at: number
   /** `ended`: one of several holders no longer holds it. `ran`, `expired`: the marker of a run was written, or is over. */
   readonly event: 'held' | 'ended' | 'free' | 'waiting' | 'ran' | 'expired'
@@ -26,7 +26,7 @@ interface Change {
   readonly owner?: string
   readonly token?: string
   readonly note?: string
-  /** Of a shared name. */
+  /** The slots, if the name is shared. */
   readonly slots?: readonly number[]
   readonly waiters: number
 }
@@ -55,7 +55,7 @@ export async function watch({ argument: prefix, locks, output, values }: Query):
     shown = failure?.message
   })
   const closed = new AbortController()
-  process.stdout.once('error', () => closed.abort()) // such as of `| head -3`
+  process.stdout.once('error', () => closed.abort()) // the reader may end early, such as `| head -3`
   const end = AbortSignal.any([stop, failed.signal, closed.signal])
   if (!end.aborted) await once(end, 'abort')
   unwatch()
@@ -63,7 +63,7 @@ export async function watch({ argument: prefix, locks, output, values }: Query):
   if (failed.signal.aborted) throw failed.signal.reason
 }
 
-/** What is not as it was before. Updates `known`. */
+/** The changes since the last look. Updates `known`. */
 function changes({ at, sights }: Look, known: Map<string, Known>): Change[] {
   const found: Change[] = []
   for (const name of known.keys()) if (!sights.has(name)) known.delete(name)

@@ -4,7 +4,7 @@ import { printable } from '../../output.ts'
 import type { Column } from '../table.ts'
 import type { Row } from './rows.ts'
 
-/** Of the list, in the order of the screen. */
+/** The columns of the list, in the order of the screen. */
 export const COLUMNS: readonly Column[] = [
   { title: 'NAME', rank: 0, least: 12, share: 0.4 },
   { title: 'HOLDER', rank: 2, least: 12 },
@@ -31,7 +31,7 @@ export function cellsOf({ name, title, held, waiters, waited }: Row): string[] {
   ].map(printable)
 }
 
-/** How long the name is held. */
+/** The text that says how long the name has been held. */
 export function ageOf({ isSinceGrant, age }: Pick<NonNullable<Row['held']>, 'isSinceGrant' | 'age'>): string {
   return `${isSinceGrant ? '' : '≥ '}${span(age)}`
 }

@@ -18,16 +18,16 @@ const KEYS: readonly (readonly [key: string, effect: string])[] = [
   ['q', 'quit'],
 ]
 
-/** Keys that are not named where the screen is too narrow for all, the first of them first. */
+/** Keys that a narrow screen leaves out, in this order. */
 const DISPENSABLE = ['↑↓', 'p', '/', 'b', 'Enter', 'Esc']
 
-/** Columns before the name: which row is chosen, and which has trouble. */
+/** The columns before the name. They show which row is chosen, and which has trouble. */
 const MARK = 3
 
-/** Lines of the reason of the verdict. */
+/** The most lines for the reason of the verdict. */
 const LONGEST_REASON = 3
 
-/** Rows: with fewer, only the answer is above the names, and what the last line but one says only if it says something. */
+/** On a screen with fewer rows, only the verdict is above the names, and an empty status line is left out. */
 const SHORT = 8
 
 /** The whole screen. */
@@ -48,12 +48,12 @@ export function frame(state: State, around: Surroundings): Line[] {
   return [...lines.slice(0, Math.max(0, rows - foot.length)), ...foot.slice(-rows)].map(line => fitted(line, columns))
 }
 
-/** What was seen before the store could no longer be read. */
+/** Dims what was seen before the store could no longer be read. */
 function dimmed([text, style]: Run): Run {
   return [text, style === 'chosen' ? style : 'dim']
 }
 
-/** What can be shown of the line. A sign says that it was cut. */
+/** Cuts a line to the columns. A sign says that it was cut. */
 function fitted(line: Line, columns: number): Line {
   let left = columns
   return line.map(([text, style = 'plain']): Run => {
@@ -69,7 +69,7 @@ function textOf(line: Line): string {
   return line.map(([text]) => text).join('')
 }
 
-/** All names as text. Without `columns` for a file or a pipe: nothing is cut. */
+/** All names as text. For a file or a pipe `columns` is missing, and nothing is cut. */
 export function printed(state: State, around: Surroundings): string {
   const { columns } = around
   const lines = [...headOf(state, around), ...list(state, state.rows.length + 1, columns, false)]
@@ -82,7 +82,7 @@ function headOf(state: State, around: Surroundings): Line[] {
   if (!look) return [header(state, around), [['Looking …']], []]
   const { level, say, why } = verdictOf(look, troubles)
   const style = level === 'ok' ? 'plain' : level
-  // It may say at its end what to do, or who waits.
+  // The end of the reason may say what to do, or who waits.
   const reasons = wrappedWords(printable(why), around.columns).slice(0, LONGEST_REASON)
   return [
     header(state, around),
@@ -105,7 +105,7 @@ function header({ look, isPaused, all }: State, { columns, now, store, prefix }:
   const isCurrent = look.failure === undefined && age < Math.max(2_000, 2 * look.pause)
   const last = look.failure !== undefined && all.length === 0 ? 'seen nothing yet' : `seen ${span(age)} ago`
   const seen = isPaused ? 'paused' : isCurrent ? `every ${span(look.pause)}` : last
-  if (columns === Number.POSITIVE_INFINITY) return [[left, 'bold']] // one look, that is not repeated
+  if (columns === Number.POSITIVE_INFINITY) return [[left, 'bold']] // a single look, which is not repeated
   return [
     [filled(left, columns - seen.length - 1), 'bold'],
     [` ${seen}`, isPaused || seen.startsWith('seen') ? 'warn' : 'dim'],
@@ -126,7 +126,7 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
   state.fit(space - 1)
   const shown = state.rows.slice(state.first, state.first + space - 1)
   if (state.rows.length === 0) return [[[nothing(state), 'dim']]]
-  // Of all rows, so that the columns stay where they are while the list is scrolled.
+  // Use all rows, so that the columns stay where they are while the list is scrolled.
   const widths = widthsOf(COLUMNS, state.rows.map(cellsOf), columns, MARK)
   const titles = COLUMNS.map(({ title }) => title)
   const lines = shown.map((row, index): Line => {
@@ -143,14 +143,14 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
   return [[[' '.repeat(MARK) + lineOf(COLUMNS, widths, titles), 'bold']], ...lines]
 }
 
-/** Why the list has no rows. */
+/** The text that says why the list has no rows. */
 function nothing({ filter, look }: State): string {
   if (filter) return 'No name has this text'
   if (look?.failure !== undefined) return 'It is not known which names are held'
   return look?.isPartial ? 'No name was found yet' : ''
 }
 
-/** What the chosen row or the last key says, unless the head has `said` it. Whoever must type a name sees all of it. */
+/** The status line: about the chosen row or the last key, unless the head has `said` it. A name to type is not cut. */
 function status({ prompt, message, opened, rows, chosen }: State, columns: number, said: string): Line[] {
   const lines = (text: string): Line[] => wrapped(printable(text), columns).map(line => [[line, 'warn']])
   if (prompt?.kind === 'break')

@@ -7,13 +7,13 @@ import { ageOf } from './columns.ts'
 import type { Row } from './rows.ts'
 import type { State, Surroundings } from './state.ts'
 
-/** Cells of the bar of the time left. */
+/** The width of the bar of the remaining time, in cells. */
 const BAR = 8
 
-/** Columns of what a value is. */
+/** The width of a value's label, in columns. */
 const FACT = 12
 
-/** Columns of numbers. */
+/** The titles of the columns that have numbers. */
 const NUMBERS: ReadonlySet<string> = new Set(['#', 'HELD', 'RENEW BY', 'WAITED', 'FOR', 'TOKEN'])
 
 /** The screen of one name: its holder, its queue, its slots, its nodes, and the holders before. Nothing is cut. */
@@ -93,7 +93,7 @@ function factsOf({ name, held, holders, waiters }: Row): readonly (readonly [str
   ]
 }
 
-/** A table that is as wide as its cells, with its titles first. */
+/** Makes a table that is as wide as its cells. Its titles come first. */
 function grid(titles: readonly string[], rows: readonly (readonly string[])[]): Run[] {
   const columns = titles.map((title, rank) => ({ title, rank, isNumber: NUMBERS.has(title) }))
   const widths = widthsOf(
@@ -104,13 +104,13 @@ function grid(titles: readonly string[], rows: readonly (readonly string[])[]): 
   return rows.length === 0 ? [] : [[head ?? '', 'dim'], ...lines.map((line): Run => [line])]
 }
 
-/** What is known of a name that the look did not show. */
+/** The text about a name that the look did not show. */
 function unseen({ look }: State): string {
   if (look?.isPartial) return 'It is not known whether it is held: only some names are read.'
   return `${look?.failure === undefined ? 'It is' : 'When it was last seen, it was'} free, and nobody waits.`
 }
 
-/** The share of the ttl that is left. */
+/** Draws the share of the ttl that remains. */
 function bar(remaining: number, most: number): string {
   const full = most > 0 ? Math.ceil(Math.max(0, Math.min(remaining / most, 1)) * BAR) : 0
   return '━'.repeat(full) + '╌'.repeat(BAR - full)
@@ -122,7 +122,7 @@ function section(title: string, lines: readonly Run[], empty?: string): Line[] {
   return [[], [[title, 'bold']], ...all.map(([text, style = 'plain']): Line => [[`  ${text}`, style]])]
 }
 
-/** The last part of the line goes on in further lines, below its begin. */
+/** Continues the last part of the line in further lines, aligned with its start. */
 function wholeOf(line: Line, columns: number): Line[] {
   const [text, style = 'plain'] = line.at(-1) ?? ['']
   const before = line.slice(0, -1)

@@ -11,49 +11,49 @@ const RECENT = 60_000
 /** A name on the list, as one look showed it. */
 export interface Row {
   readonly name: string
-  /** As people read it. */
+  /** The name as people read it. */
   readonly title: string
-  /** Of its holder; of a shared name, of all holders together. `undefined`: it is free. */
+  /** The lease of its holder, or of all holders of a shared name together. `undefined`: it is free. */
   readonly held: Held | undefined
-  /** Those of a shared name. */
+  /** The holders of a shared name. */
   readonly holders: readonly SlotHeld[]
-  /** Why its holder may be stuck, and that it has just changed. */
+  /** Texts that say why its holder may be stuck, or that the holder has just changed. */
   readonly troubles: readonly string[]
-  /** In the order of the store. */
+  /** The waiters in the order of the store. */
   readonly waiters: readonly SeenWaiter[]
-  /** Milliseconds for which the oldest waits, at least. */
+  /** The least time in milliseconds for which the oldest waiter has waited. */
   readonly waited: number | undefined
   /** Its leases that have ended, the newest first. */
   readonly past: readonly Hold[]
-  /** For the order, the highest first: which trouble, and when its holder changed. */
+  /** The sort key of the row. The highest comes first. */
   readonly rank: readonly [trouble: number, changedAt: number, waited: number, held: number]
 }
 
 interface Held {
-  /** Of a shared name: how much of it is held. */
+  /** The owner. For a shared name: how much of it is held. */
   readonly owner: string
-  /** Empty for a shared name. */
+  /** The fencing token. Empty for a shared name. */
   readonly token: string
   readonly note: string
-  /** Milliseconds: since its grant, or at least since it was first seen. */
+  /** Milliseconds since its grant, or, as a least age, since it was first seen. */
   readonly age: number
   readonly isSinceGrant: boolean
-  /** Milliseconds: what is left, and what was left at the last renewal that was seen. */
+  /** Milliseconds that remain now, and that remained at the last renewal that was seen. */
   readonly remaining: number
   readonly most: number
 }
 
 /** One holder of a shared name. */
 export interface SlotHeld extends Held {
-  /** `slot 3`. */
+  /** The slots as text, such as `slot 3`. */
   readonly title: string
   readonly slots: readonly number[]
 }
 
 /**
- * All names of a look, those with the most trouble first: holders that may be stuck, then names that were just
- * taken over, then the oldest wait. What has little time left was not renewed as before, so it is among the first. All
- * others are in the order of their names, which keeps rows in place.
+ * All names of a look, those with the most trouble first: holders that may be stuck, then names that were just taken
+ * over, then the oldest wait. A lease with little time left was not renewed as before, so it is among the first. All other
+ * names are in the order of their names, which keeps rows in place.
  */
 export function rowsOf(look: Look, troubles: readonly Trouble[]): Row[] {
   const places = new Map<string, number>()
@@ -67,7 +67,7 @@ export function rowsOf(look: Look, troubles: readonly Trouble[]): Row[] {
     .sort(byRank)
 }
 
-/** Those of which the title, the owner or the note has the text. */
+/** The rows whose title, owner or note contains the text. */
 export function filtered(rows: readonly Row[], text: string): readonly Row[] {
   const wanted = text.toLowerCase()
   const matches = ({ title, held, holders }: Row): boolean =>
@@ -100,7 +100,7 @@ function heldOf({ owner, token, note, age, isSinceGrant, remaining, most }: Hold
   return { owner, token, note, age, isSinceGrant, remaining, most }
 }
 
-/** The oldest lease says since when the name is held, and the first to end what is left. */
+/** Combines the holders of a shared name. Its age is that of the oldest lease; what remains, of the first to end. */
 function togetherOf({ holders, holds }: Sight): Held {
   const [oldest] = holds.toSorted((a, b) => a.since - b.since)
   const [first] = holds.toSorted((a, b) => a.remaining - b.remaining)

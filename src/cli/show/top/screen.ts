@@ -1,6 +1,6 @@
 import { graphemes, type Line, type Style } from '../text.ts'
 
-/** The codes of a style. Without colour, what is chosen and what is bad differ by signs in the text as well. */
+/** The codes of a style. For terminals without colour, signs in the text also show what is chosen and what is bad. */
 const CODES: Record<Style, readonly [plain: string, colour: string]> = {
   plain: ['0', '0'],
   bold: ['0;1', '0;1'],
@@ -10,7 +10,7 @@ const CODES: Record<Style, readonly [plain: string, colour: string]> = {
   chosen: ['0;7', '0;7'],
 }
 
-/** One column. Of a wide character the first has it, and the others are empty. */
+/** One column. The first column of a wide character has its text, and the others are empty. */
 interface Cell {
   readonly text: string
   readonly style: Style
@@ -18,10 +18,10 @@ interface Cell {
 
 const BLANK: Cell = { text: ' ', style: 'plain' }
 
-/** Terminals differ in the columns that these take: clusters of characters, and emoji. */
+/** Is the width unsure? Terminals differ in the columns of clusters of characters and of emoji. */
 const isUnsure = ({ text }: Cell): boolean => text.length > 1
 
-/** What a terminal shows, and the text that changes it to what it should show. */
+/** Knows what a terminal shows, and makes the text that changes it to the next frame. */
 export class Screen {
   readonly #hasColour: boolean
   #shown: Cell[][] = []
@@ -32,13 +32,13 @@ export class Screen {
     this.#hasColour = hasColour
   }
 
-  /** Nothing is known of what the terminal shows: the next frame is written as a whole. */
+  /** Forgets what the terminal shows, so that the next frame is written as a whole. */
   forget(): void {
     this.#shown = []
     this.#columns = 0
   }
 
-  /** What to write so that the terminal shows these lines. Empty if it shows them already. */
+  /** Returns the text to write so that the terminal shows these lines. Empty if it shows them already. */
   draw(lines: readonly Line[], columns: number, rows: number): string {
     const next = Array.from({ length: rows }, (_, row) => cellsOf(lines[row] ?? [], columns))
     const isNew = columns !== this.#columns || rows !== this.#shown.length
@@ -56,7 +56,7 @@ export class Screen {
     let at = -1
     let known = before
     if ((before.some(isUnsure) || cells.some(isUnsure)) && cells.some((cell, at) => isOther(cell, before[at]))) {
-      text = `\x1b[${row + 1};1H\x1b[0m\x1b[2K` // they may reach into columns that do not change
+      text = `\x1b[${row + 1};1H\x1b[0m\x1b[2K` // unsure characters may reach into columns that do not change
       known = []
     }
     for (const [column, cell] of cells.entries()) {

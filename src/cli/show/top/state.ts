@@ -14,7 +14,7 @@ export interface Key {
 /** A text that is being typed. */
 export interface Prompt {
   readonly kind: 'filter' | 'break'
-  /** Of the lease to break: its name, its token, and what must be typed. Of a shared name also one of its slots, or `all`. */
+  /** The lease to break: its name, its token, and the text to type. For a shared name also one of its slots, or `all`. */
   readonly name: string
   readonly token: string
   readonly title: string
@@ -22,28 +22,28 @@ export interface Prompt {
   readonly text: string
 }
 
-/** What the command should do now. */
+/** The action that the command should take now. */
 export type Act =
   | { readonly kind: 'quit' | 'suspend' | 'redraw' }
   | { readonly kind: 'break'; readonly name: string; readonly token: string }
 
-/** Characters of a prompt. Names, owners and notes are shorter. */
+/** The most characters of a prompt. Names, owners and notes are shorter. */
 const LONGEST_TEXT = 1_000
 
 /** What the screen shows in addition to the state. */
 export interface Surroundings {
   readonly columns: number
   readonly rows: number
-  /** Milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly now: number
   /** The store, without its password. */
   readonly store: string
   readonly prefix: string
-  /** Nodes of the opened name, if it has any. */
+  /** Texts about the nodes of the opened name, if it has any. */
   readonly nodes: readonly string[]
 }
 
-/** What is chosen, opened and typed. */
+/** The state of the screen: what is chosen, opened and typed. */
 export class State {
   filter = ''
   /** Every name of the look, and what may be wrong. */
@@ -57,30 +57,30 @@ export class State {
   opened: string | undefined
   prompt: Prompt | undefined
   isPaused = false
-  /** Until the next key. */
+  /** The message that is shown until the next key. */
   message = ''
-  /** What is shown. */
+  /** The look that is shown. */
   look: Look | undefined
-  /** The name of the chosen row, once a key has moved there: then it stays chosen where it goes. */
+  /** The name of the chosen row, once a key has moved there. It stays chosen when its row moves. */
   #name: string | undefined
   #latest: Look | undefined
-  /** Rows that the screen has for the list. */
+  /** The number of rows that the screen has for the list. */
   #page = 1
-  /** What is being pasted. A prompt takes it at once; elsewhere it is no keys. */
+  /** The text that is being pasted. A prompt takes it at once; elsewhere it does not count as keys. */
   #pasted: string | undefined
 
-  /** A new look, which a paused screen does not show. */
+  /** Takes in a new look. A paused screen does not show it. */
   see(look: Look): void {
     this.#latest = look
     if (!this.isPaused || !this.look) this.#show(look)
   }
 
-  /** The row of the name that is shown alone, while it is seen. */
+  /** The row of the name that is shown alone, as long as looks show the name. */
   get openedRow(): Row | undefined {
     return this.all.find(({ name }) => name === this.opened)
   }
 
-  /** The list has so many rows on the screen. */
+  /** Sets the number of rows that the screen has for the list. */
   fit(page: number): void {
     this.#page = Math.max(1, page)
     this.first = Math.max(0, Math.min(this.first, this.rows.length - this.#page, this.chosen))
@@ -127,7 +127,7 @@ export class State {
     else if (name === 'end' || sequence === 'G') this.#choose(last)
     else if (name === 'home' || name === 'g') {
       this.#choose(0)
-      this.#name = undefined // the first stays chosen, whatever its name
+      this.#name = undefined // the first row stays chosen, whatever its name
     }
   }
 
@@ -213,7 +213,7 @@ export class State {
   }
 }
 
-/** A name that is free and that nobody waits for is not: it was only seen to be held lately. */
+/** Is the row listed? A free name without waiters is not: it was only held lately. */
 function isListed({ held, waiters, troubles }: Row): boolean {
   return held !== undefined || waiters.length > 0 || troubles.length > 0
 }

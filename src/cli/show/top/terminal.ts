@@ -14,10 +14,10 @@ const ENDS = ['end', 'close', 'error'] as const
 const STOPPED_WITHIN = 100
 
 export interface Events {
-  /** A frame is needed that no key asked for. */
+  /** Called when a frame is needed although no key was pressed. */
   redraw(): void
   press(key: Key): void
-  /** Nobody is at the terminal any more. A session whose leader ignores SIGHUP is not ended by the kernel. */
+  /** Called when the terminal is gone. The kernel does not end a session whose leader ignores SIGHUP. */
   gone(): void
 }
 
@@ -74,14 +74,14 @@ export class Terminal implements Disposable {
     this.#screen.forget()
   }
 
-  /** As Ctrl-Z does: gives the terminal back to the shell, and stops until `fg`. */
+  /** Does what Ctrl-Z does: gives the terminal back to the shell, and stops until `fg`. */
   suspend(): void {
     if (process.platform === 'win32') return
     this.#leave()
-    process.off('SIGTSTP', this.#onStop) // so that the next one stops this process
+    process.off('SIGTSTP', this.#onStop) // so that the next SIGTSTP stops this process
     process.once('SIGCONT', this.#onContinue)
-    process.kill(0, 'SIGTSTP') // with those that started it, such as npx: the shell waits for them
-    // Without a shell, such as in a container, nothing can continue it, so the kernel does not stop it.
+    process.kill(0, 'SIGTSTP') // also stops the processes that started it, such as npx: the shell waits for them
+    // Without a shell, such as in a container, nothing can continue the process, so the kernel does not stop it.
     setTimeout(this.#onContinue, STOPPED_WITHIN)
   }
 

@@ -49,7 +49,7 @@ async function printOnce({ argument: prefix, output, url }: Query, survey: Surve
   output.print({ at, isPartial, names }, printed(state, around))
 }
 
-/** The screen, and what its keys do. */
+/** Runs the screen and its keys. */
 class Top {
   readonly #locks: Locks
   readonly #output: Output
@@ -62,7 +62,7 @@ class Top {
   #terminal: Terminal | undefined
   #nodes: readonly string[] = []
   #isDrawing = false
-  /** The name whose break was not answered yet. */
+  /** The name of a `break` that was not answered yet. */
   #breaking: string | undefined
 
   constructor({ argument, locks, output, url }: Query, survey: Survey) {
@@ -74,7 +74,7 @@ class Top {
     this.#prefix = argument
   }
 
-  /** Until `q`, or a signal. */
+  /** Runs until `q` or a signal. */
   async run(): Promise<void> {
     await this.#show()
     if (this.#breaking === undefined) return
@@ -117,7 +117,7 @@ class Top {
     this.#drawSoon()
   }
 
-  /** Once for all keys that came together, such as those of a mouse wheel. */
+  /** Draws once for all keys that came together, such as those of a mouse wheel. */
   #drawSoon(): void {
     if (this.#isDrawing) return
     this.#isDrawing = true
@@ -134,7 +134,7 @@ class Top {
     else if (act.kind === 'break') void this.#break(act.name, act.token)
   }
 
-  /** Only from the holder that was on the screen when the name was asked for, or from all. */
+  /** Breaks only the lease that was on the screen when the user was asked for the name, or the leases of all holders. */
   async #break(name: string, of: string): Promise<void> {
     const shown = titleOf(name)
     this.#state.message = `Breaking ${shown} …`
@@ -154,7 +154,7 @@ class Top {
     this.#draw()
   }
 
-  /** What the nodes of a Redlock say of the opened name. Other stores have none. */
+  /** Reads what the nodes of a Redlock say about the opened name. Other stores have no nodes. */
   async #readNodes(): Promise<void> {
     const { opened } = this.#state
     if (opened === undefined) return

@@ -25,7 +25,7 @@ export class BatchedTransactions {
     this.#batch = new Batch({ limit: LARGEST, send: (entries, next) => void this.#send(entries).finally(next) })
   }
 
-  /** Rejects as `Gateway.ask` does. */
+  /** Rejects like `Gateway.ask`. */
   put(txn: object, limit: number, signal: AbortSignal): Promise<Outcome> {
     return new Promise((resolve, reject) => this.#batch.add({ txn, limit, signal, resolve, reject }))
   }

@@ -88,7 +88,6 @@ const meanings: readonly Meaning[] = [
 /** The gRPC codes that mean that the request was not processed and will not be. */
 const definite: ReadonlySet<number> = new Set([3, 5, 6, 7, 8, 9, 11, 12, 16])
 
-/** The errors of a login. */
 const login = meanings.slice(0, 2)
 
 const certificate = /CERT|ISSUER|SELF_SIGNED|ALTNAME|VERIFY/

@@ -73,7 +73,6 @@ export class LeasePool {
     return true
   }
 
-  /** Empties the pool. */
   clear(): PooledLease[] {
     const all = [...this.#bySeconds.values()].flat()
     this.#bySeconds.clear()

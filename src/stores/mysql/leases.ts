@@ -115,7 +115,6 @@ export class Entry {
     return isHeld
   }
 
-  /** Does the claim have a position? */
   isWaiting({ id }: ClaimKey): boolean {
     return this.#state.waiters.some(waiter => waiter.id === id && waiter.lapses > this.now)
   }

@@ -13,7 +13,6 @@ import { migrate, migration } from './migrate.ts'
 import { namesOf, type Tables } from './names.ts'
 import { takeTls } from './tls.ts'
 
-/** The parts of a URL. */
 interface Target {
   /** The URL for the driver. */
   readonly url: URL

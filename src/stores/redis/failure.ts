@@ -5,7 +5,6 @@ import type { RedisDriver, Wire } from './client.ts'
 
 /** The circumstances in which a request failed. */
 export interface Circumstances {
-  /** Was the request sent? */
   readonly sent: boolean
   /**
    * Has the server answered before? Then a refusal is caused by a failover or a changed password, not by a wrong address.

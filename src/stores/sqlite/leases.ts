@@ -95,7 +95,6 @@ export class Leases {
     if (this.#token && this.#token.last > this.#token.read) this.#rows.putToken(this.#token.last)
   }
 
-  /** The records of one name. */
   records(name: string): LeaseRecord[] {
     const rules = new Name(this.#now, this.#rows.state(name))
     return recordsOf(name, rules.state, this.#now)

@@ -12,7 +12,7 @@ export class KeptPositions {
   readonly #clock: Clock
   readonly #keeper: Keeper
   readonly #queues = new Map<string, LocalQueue>()
-  /** The last state that a claim was told, for claims that are not watched yet. */
+  /** What the server last said about a claim, for claims that are not watched yet. */
   readonly #told = new WeakMap<Claim, State>()
 
   constructor(clock: Clock, keeper: Keeper) {
@@ -20,7 +20,7 @@ export class KeptPositions {
     this.#keeper = keeper
   }
 
-  /** A claim was told that it must wait. */
+  /** The server said that a claim must wait. */
   told(claim: Claim, state: State): void {
     const queue = this.#queues.get(claim.name)
     queue?.refused(claim.id)

@@ -12,7 +12,6 @@ export class Pruning {
     this.#prune = prune
   }
 
-  /** A lease was granted. */
   granted(): void {
     this.#granted += 1
     if (this.#granted < PRUNED / 2) return

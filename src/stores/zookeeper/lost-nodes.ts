@@ -7,7 +7,6 @@ import { isWithdrawn, type Places } from './places.ts'
 import { code, exists } from './protocol.ts'
 import type { Queues } from './queues.ts'
 
-/** The claims of one session. */
 interface Claims {
   readonly places: Places
   readonly queues: Queues

@@ -27,7 +27,6 @@ export interface Place {
   watch: AbortSignal | undefined
   /** The time after which the claim is abandoned. */
   until: number
-  /** Is the claim being withdrawn? */
   isLeaving: boolean
 }
 

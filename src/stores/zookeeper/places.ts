@@ -83,7 +83,6 @@ export class Places {
     return this.#staying.has(name)
   }
 
-  /** Does any claim hold? */
   isHolding(): boolean {
     const now = this.#clock.now()
     return this.all().some(({ token, until }) => token !== undefined && until > now)

@@ -9,7 +9,6 @@ import type { Queues } from './queues.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 import { Tombstones } from './tombstones.ts'
 
-/** The claims of one session. */
 interface Claims {
   readonly queues: Queues
   send<Answer>(connection: Connection, request: Request<Answer>): Promise<Answer>

@@ -62,8 +62,8 @@ export class Entry {
     this.now = now
     this.lease = lease
     this.#places = new Map(places.map(place => [place.id, place]))
-    // The position of a holder remains if it was locked when the holder was served. A position that had lapsed at the last
-    // change is no new change.
+    // The position of a holder remains if it was locked when the holder was served. A position that had lapsed before the
+    // last change does not count as a change.
     const seen = Math.min(lease.changed, now)
     const held = new Set(lease.holders.filter(({ expires }) => expires > now).map(({ id }) => id))
     const waiters = places.filter(({ id, gone, lapses }) => !gone && !held.has(id) && lapses > seen)

@@ -182,6 +182,6 @@ function close(own: Connection): void {
     const closed = own.destroy ? own.destroy() : own.disconnect()
     Promise.resolve(closed).catch(() => {}) // it was closed already
   } catch {
-    // it was closed already
+    // It was already closed.
   }
 }

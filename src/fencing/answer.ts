@@ -1,8 +1,8 @@
 /** The body of a `Response`. */
 export interface AnswerBody {
-  /** Read in parts, so that no more than the limit is in memory. */
+  /** The body as a stream. It is read in parts, so that no more than the limit is in memory. */
   readonly body?: ReadableStream<Uint8Array> | null
-  /** Used if there is no `body`. */
+  /** Reads the body. Used if there is no `body`. */
   arrayBuffer(): Promise<ArrayBuffer>
 }
 

@@ -5,11 +5,11 @@ import { areSlots, parseToken } from './shown.ts'
 
 /** The options of every fence. */
 export interface FenceOptions {
-  /** What the fence guards. Each resource has high-water marks of its own. @default the name of the lease */
+  /** The resource that the fence guards. Each resource has its own high-water marks. @default the name of the lease */
   readonly resource?: string | undefined
   /**
-   * Compared before the token. After a move to another store or a restored backup, `holdfast fence advance` prints the
-   * next one.
+   * The epoch, which is compared before the token. After a move to another store or a restored backup,
+   * `holdfast fence advance` prints the next one.
    * @default 0
    */
   readonly epoch?: number | undefined
@@ -17,7 +17,7 @@ export interface FenceOptions {
 
 /** The options of one call of a fence. */
 export interface FenceCallOptions {
-  /** Ends the wait. After the work of a transaction has started, it is only checked before the commit. */
+  /** Ends the wait. Once the work of a transaction has started, the signal is only checked before the commit. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -41,7 +41,7 @@ export function checkFence(options: FenceOptions, known: readonly string[], what
   if (epoch !== undefined) checkWhole(epoch, 'the epoch', 0, LAST_EPOCH)
 }
 
-/** Throws `INVALID_ARGUMENT` unless it is 1 to 255 bytes of text. */
+/** Throws `INVALID_ARGUMENT` unless the resource is 1 to 255 bytes of text. */
 export function checkResource(resource: unknown): asserts resource is string {
   checkText(resource, 'the resource')
   if (resource === '') throw invalid('the resource is empty: give 1 to 255 bytes of text')
@@ -60,14 +60,14 @@ export function checkMark({ epoch, token, limit, slots }: Shown): void {
 
 const callKeys = new Set(['signal'])
 
-/** The signal of a call. Throws `INVALID_ARGUMENT` for any other option. */
+/** Returns the signal of a call. Throws `INVALID_ARGUMENT` for any other option. */
 export function signalOf(options: FenceCallOptions | undefined = {}, call: string): AbortSignal | undefined {
   checkKeys(options, callKeys, call)
   checkSignal(options.signal)
   return options.signal
 }
 
-/** What a holder presents. Throws `INVALID_ARGUMENT` if `holder` is not one, and what `assertNotEnded` throws. */
+/** Returns what a holder presents. Throws `INVALID_ARGUMENT` for an invalid `holder`, and what `assertNotEnded` throws. */
 export function presentedBy(holder: Holder, { resource, epoch = 0 }: FenceOptions): Presented {
   if (typeof holder !== 'object' || holder === null)
     throw invalid(`a fence needs a lease or its { name, token }, not ${show(holder)}`)
@@ -89,7 +89,7 @@ function shownBy({ token, limit, slots }: Holder): Omit<Shown, 'epoch'> {
   return shown
 }
 
-/** The mark of a lease. Throws `INVALID_ARGUMENT` for a permit: one mark cannot compare the tokens of several slots. */
+/** Returns the mark of a lease. Throws `INVALID_ARGUMENT` for a permit: one mark cannot compare several slots. */
 export function markOfLease(holder: Holder, options: FenceOptions, what: string): Mark {
   const { mark } = presentedBy(holder, options)
   if (isAlone(mark)) return mark
@@ -97,8 +97,8 @@ export function markOfLease(holder: Holder, options: FenceOptions, what: string)
 }
 
 /**
- * What a holder, or each of several, presents. They are sorted by the bytes of their resources: two transactions that
- * mark in different orders would each wait for the other. Throws as `presentedBy`.
+ * Returns what a holder, or each of several, presents. They are sorted by the bytes of their resources: two transactions
+ * that mark in different orders would each wait for the other. Throws as `presentedBy`.
  */
 export function presentedByAll(holder: Holder | Holders, options: FenceOptions): readonly Presented[] {
   if (typeof holder !== 'object' || holder === null || !('leases' in holder)) return [presentedBy(holder, options)]
@@ -121,8 +121,8 @@ function byResource(a: Presented, b: Presented): number {
 }
 
 /**
- * Throws `LEASE_LOST`, `MAX_HOLD` or `CLOSED` for a `Lease`, or a set with one, that has ended in this process. Of a
- * plain name and token this process knows nothing, so the resource decides.
+ * Throws `LEASE_LOST`, `MAX_HOLD` or `CLOSED` for a `Lease`, or a set with one, that has ended in this process. For a
+ * plain name and token this process cannot know, so the resource decides.
  */
 export function assertNotEnded(holder: Holder | Holders): void {
   if ('assertHeld' in holder && typeof holder.assertHeld === 'function') holder.assertHeld()

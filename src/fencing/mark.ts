@@ -7,17 +7,17 @@ import { LeaseError } from '../contract/errors.ts'
  */
 export interface Holder {
   readonly name: string
-  /** Text is what `holdfast run` passes to its command: `33`, or for a permit of limit 5 in the slots 0 and 2 `33/5:0+2`. */
+  /** The token. `holdfast run` passes it as text: `33`, or `33/5:0+2` for a permit of limit 5 in the slots 0 and 2. */
   readonly token: bigint | string
   /** The limit of a permit, 2^31 - 1 for a reader. @default 1 */
   readonly limit?: number | undefined
-  /** The slots of a permit. @default 0 alone, if the limit is 1 */
+  /** The slots of a permit. @default slot 0, if the limit is 1 */
   readonly slots?: readonly number[] | undefined
 }
 
 /**
  * Several holders that write together: the `LeaseSet` of `locks.all(names)`, or the names and tokens of another process.
- * Each name is a resource with a mark of its own. All are shown, or none.
+ * Each name is a resource with a mark of its own. All are presented, or none.
  */
 export interface Holders {
   readonly leases: readonly Holder[]
@@ -28,16 +28,16 @@ export interface Holders {
  * long as the name stays in one store. `epoch` counts the moves to another store, and is compared before the token.
  */
 export interface Mark {
-  /** @default 0 */
+  /** The epoch. @default 0 */
   readonly epoch: number
   readonly token: bigint
 }
 
-/** What a holder shows to a resource. */
+/** What a holder presents to a resource. */
 export interface Shown extends Mark {
-  /** Other holders that are allowed at the same time have lower or higher tokens if it is above 1. @default 1 */
+  /** The limit. Above 1, other holders at the same time may have lower or higher tokens. @default 1 */
   readonly limit?: number | undefined
-  /** The slots of a permit, in rising order. @default 0 alone, if the limit is 1 */
+  /** The slots of a permit, in rising order. @default slot 0, if the limit is 1 */
   readonly slots?: readonly number[] | undefined
 }
 
@@ -51,7 +51,7 @@ export interface Marks {
   raise(resource: string, shown: Shown, signal?: AbortSignal): Promise<void>
 }
 
-/** Below 0 if `mark` is older than the other, 0 if they are equal. */
+/** Compares two marks. Below 0 if `mark` is older than the other, 0 if they are equal. */
 export function compareMarks(mark: Mark, other: Mark): number {
   return mark.epoch - other.epoch || Number(mark.token - other.token)
 }

@@ -8,15 +8,15 @@ export interface MarkRecord extends Mark {
   readonly resource: string
   /** A slot of permits, or `r0` to `r15` for the readers in each 16th slot. `undefined`: it is the mark of the name. */
   readonly slot?: string | undefined
-  /** What this mark guards, where an engine keeps several for one resource. */
+  /** The part of the resource that this mark guards, if an engine keeps several marks for one resource. */
   readonly part?: string | undefined
-  /** When its token last changed, in milliseconds since 1970 by the engine's clock. */
+  /** The time of the last change of its token, in milliseconds since 1970 by the engine's clock. */
   readonly raisedAt: number
 }
 
 /** Stored marks. They can be listed, and changed by hand, which is dangerous. */
 export interface KeptMarks extends Marks {
-  /** The marks of resources that begin with `prefix`, sorted by resource and slot. @param prefix @default '' */
+  /** Lists the marks of resources that begin with `prefix`, sorted by resource and slot. @param prefix @default '' */
   list(prefix?: string): Promise<readonly MarkRecord[]>
   /**
    * Begins the next epoch of a resource and resolves to its number. `undefined`: the resource has no mark. From then on
@@ -24,13 +24,13 @@ export interface KeptMarks extends Marks {
    */
   advance(resource: string): Promise<number | undefined>
   /**
-   * Deletes the marks of resources of which none was raised within the last `olderThan` milliseconds, and resolves to
+   * Deletes the marks of resources whose marks were not raised within the last `olderThan` milliseconds, and resolves to
    * their number. A holder that has been paused for longer can then write again.
    */
   prune(olderThan: number, prefix?: string): Promise<number>
 }
 
-/** How one engine stores marks. The arguments were checked. */
+/** The marks as one engine stores them. Its callers have checked the arguments. */
 export interface MarkTable {
   /**
    * Raises these marks, or rejects `STALE_TOKEN`. The caller is rejected when the signal aborts, so an engine only uses it
@@ -66,7 +66,7 @@ export function keptMarks(table: MarkTable): KeptMarks {
   }
 }
 
-/** A row of an SQL table: its resource, slot, epoch, token as text, and the milliseconds since 1970. */
+/** Converts a row of an SQL table: its resource, slot, epoch, token as text, and the milliseconds since 1970. */
 export function recordOf([resource, slot, epoch, token, raisedAt]: readonly unknown[]): MarkRecord {
   return {
     resource: String(resource),

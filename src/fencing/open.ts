@@ -7,11 +7,11 @@ export interface OpenMarks extends KeptMarks, AsyncDisposable {}
 export interface FenceSqlOptions {
   /** Adds a function that checks the row of the lease, for leases in the same database. @default false */
   readonly leases?: boolean | undefined
-  /** A trigger for the rows of this table, instead of the table of marks. */
+  /** Makes a trigger for the rows of this table, instead of the table of marks. */
   readonly row?: RowFence | undefined
 }
 
-/** `marks` that call `close` when they are disposed of. */
+/** Makes `marks` call `close` when they are disposed of. */
 export function openMarksOf(marks: KeptMarks, close: () => unknown): OpenMarks {
   return Object.assign(marks, {
     async [Symbol.asyncDispose](): Promise<void> {
@@ -29,7 +29,7 @@ export async function installAt(fence: { install(): Promise<void> }, client: obj
   }
 }
 
-/** Not awaited: with a server that does not respond, it would never be done. */
+/** Ends a client. Does not wait: if the server does not respond, that would take for ever. */
 export function end(client: object): void {
   ;(client as { end?(ended: () => void): unknown }).end?.(() => {})
 }

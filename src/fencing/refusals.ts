@@ -1,6 +1,6 @@
 import { LeaseError, type LeaseErrorCode } from '../contract/errors.ts'
 
-/** What an error of an engine means for a fence. */
+/** The meaning of an engine's error for a fence. */
 export type Refusal = readonly [code: LeaseErrorCode, text: string]
 
 const INSTALL = 'run holdfast migrate --fence or what holdfast fence sql prints, or call fence.install()'
@@ -11,7 +11,7 @@ export const missing = (table: string, cure: string = INSTALL): Refusal => [
   `the table ${table} is missing: ${cure}`,
 ]
 
-/** The table of marks is that of another version, or of another program. */
+/** The table of marks belongs to another version or another program. */
 export const otherColumns = (table: string): Refusal => [
   'FORMAT_MISMATCH',
   `the table ${table} has other columns: use the same version of Holdfast everywhere, or give the option table`,

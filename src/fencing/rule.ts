@@ -13,7 +13,7 @@ import { compareMarks, type Mark, type Shown } from './mark.ts'
 /** The key of the mark of the name. Those of slots are their numbers, those of readers `r0` to `r15`. */
 export const NAME = ''
 
-/** Readers have no limit, so the marks of their slots would be without number: slots share a mark. */
+/** The number of marks for readers. Readers have no limit, so a mark per slot would be too many: slots share marks. */
 export const STRIPES = 16
 
 /** Does this holder exclude all others? */

@@ -1,8 +1,8 @@
 import { LARGEST_LIMIT, MOST_UNITS } from '../contract/store.ts'
 import type { Shown } from './mark.ts'
 
-// What a holder shows, as text, in a header and in the environment of a command: `33`, or for a permit of limit 5 in the
-// slots 0 and 2 `33/5:0+2`. There is no comma in it, because repeated headers are joined by one.
+// What a holder presents, as text, in a header and in the environment of a command: `33`, or `33/5:0+2` for a permit of
+// limit 5 in the slots 0 and 2. The text has no comma, because a comma joins repeated headers.
 
 const TEXT = /^(0|[1-9]\d{0,18})(?:\/([1-9]\d{0,9}):(\d{1,10}(?:\+\d{1,10})*))?$/
 
@@ -11,7 +11,7 @@ export function writeToken({ token, limit = 1, slots = [] }: Omit<Shown, 'epoch'
   return limit === 1 ? String(token) : `${token}/${limit}:${slots.join('+')}`
 }
 
-/** `undefined` for any other text. */
+/** Parses that text. Returns `undefined` for any other text. */
 export function parseToken(text: string): Omit<Shown, 'epoch'> | undefined {
   const [, token, limit, slots] = TEXT.exec(text) ?? []
   if (token === undefined || BigInt(token) >= 2n ** 63n) return undefined

@@ -4,8 +4,8 @@ import type { Holder, Holders } from './mark.ts'
 import { type KeptMarks, keptMarks, type MarkTable } from './marks.ts'
 
 /**
- * Commits the transactions of a holder only as long as the fence has seen no newer one. `Transaction` is what `work`
- * gets, `Any` what `check` accepts.
+ * Commits the transactions of a holder only as long as the fence has seen no newer one. `work` gets a `Transaction`.
+ * `check` accepts `Any`.
  */
 export interface TransactionFence<Transaction, Any> {
   /**
@@ -27,10 +27,10 @@ export interface TransactionFence<Transaction, Any> {
     options: FenceCallOptions | undefined,
     work: Work<Transaction, Result>,
   ): Promise<Result>
-  /** The check for a transaction that you began: call it first. Roll the transaction back if it rejects. */
+  /** Checks the token in a transaction that you began. Call it first. Roll the transaction back if it rejects. */
   check(lease: Holder | Holders, transaction: Any): Promise<void>
   /**
-   * Shows the token without writing: every older holder is refused from now on. Call it before you read what you will
+   * Presents the token without writing: every older holder is refused from now on. Call it before you read what you will
    * change. Rejects as `transaction` does.
    */
   touch(lease: Holder | Holders, options?: FenceCallOptions): Promise<void>
@@ -40,7 +40,7 @@ export interface TransactionFence<Transaction, Any> {
   install(): Promise<void>
 }
 
-/** What differs between engines. Each call rejects with the error for the caller. */
+/** The calls that differ between engines. Each rejects with the error for the caller. */
 export interface FenceEngine<Transaction> extends MarkTable {
   /**
    * Begins a transaction, raises these marks in it, runs `work`, and commits. Rolls back if one of them fails. If it

@@ -5,14 +5,14 @@ import type { Metric } from './metrics.ts'
 export interface Sample {
   readonly labels: Labels
   readonly value: number
-  /** If it differs from the family's name, as for the buckets of a histogram. */
+  /** The name, if it differs from the family's name, as for the buckets of a histogram. */
   readonly metricName?: string
 }
 
 interface Series {
   readonly labels: Labels
   value: number
-  /** For a histogram: values up to each bound and above the previous one. */
+  /** For a histogram: the number of values up to each bound and above the previous one. */
   readonly buckets: number[]
   count: number
 }
@@ -121,7 +121,7 @@ export class Family {
   }
 }
 
-/** Such as `{kind="cron",le="5"}`; empty without labels. */
+/** The labels as text, such as `{kind="cron",le="5"}`; empty without labels. */
 function text(labels: Labels): string {
   const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`)
   return pairs.length > 0 ? `{${pairs.join(',')}}` : ''

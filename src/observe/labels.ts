@@ -8,7 +8,7 @@ import { METRICS } from './metrics.ts'
 /** Label names and values of one time series. */
 export type Labels = Readonly<Record<string, string>>
 
-/** What the labels are made of. */
+/** The facts from which the labels are made. */
 export interface Labelled extends Pick<Lease, 'name' | 'owner'> {
   /** What is acquired: a lease on one name, a permit of a semaphore, a reader, a writer, or a name of a set. */
   readonly kind: 'lease' | SharedKind
@@ -20,7 +20,7 @@ export interface Labelled extends Pick<Lease, 'name' | 'owner'> {
  */
 export type LabelMapper = (lease: Labelled) => Readonly<Record<string, string | number | boolean>>
 
-/** What an event knows. Requests are made for single leases, so their failures have no kind. */
+/** The facts in an event. Requests are made for single leases, so their failures have no kind. */
 export type Unlabelled = Pick<Lease, 'name' | 'owner'> & { readonly kind?: Labelled['kind'] | undefined }
 
 const NONE: Labels = {}
@@ -66,7 +66,7 @@ export class Labelling {
     return labels
   }
 
-  /** Instead of throwing: an exception in a listener would end the process. */
+  /** Warns instead of throwing, because an exception in a listener would end the process. */
   #warn(error: unknown): void {
     const text = messageOf(error)
     warn(

@@ -7,7 +7,7 @@ export interface Metric {
   readonly otel: string
   /** Its name in Prometheus, derived from `otel`, `unit` and `kind`. */
   readonly prometheus: string
-  /** A UCUM code, as OpenTelemetry requires. */
+  /** The unit as a UCUM code, as OpenTelemetry requires. */
   readonly unit: string
   readonly help: string
   /** Its own labels, each with the values that start at zero; others may follow. */
@@ -40,7 +40,7 @@ export type MetricName =
   | 'oldestWait'
   | 'minTtl'
 
-/** How a call may end without an error. In capitals an outcome is the code of an error. */
+/** The outcomes that are not error codes. The other outcomes are codes of errors, in capitals. */
 const OUTCOMES = ['acquired', 'busy', 'too_many_waiters', 'aborted'] as const
 
 /** The outcome of an acquire call that ended with `error`, if any. */
@@ -161,7 +161,7 @@ export const METRICS: Readonly<Record<MetricName, Metric>> = Object.fromEntries(
   Object.entries(TABLE).map(([key, metric]) => [key, { ...metric, prometheus: prometheusName(metric) }]),
 ) as Readonly<Record<MetricName, Metric>>
 
-/** See https://prometheus.io/docs/practices/naming */
+/** Makes the name for Prometheus: https://prometheus.io/docs/practices/naming */
 function prometheusName({ kind, otel, unit }: Pick<Metric, 'kind' | 'otel' | 'unit'>): string {
   const suffix = unit === 's' ? '_seconds' : unit === '1' ? '_ratio' : ''
   return `${otel.replaceAll('.', '_')}${suffix}${kind === 'counter' ? '_total' : ''}`

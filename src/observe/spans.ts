@@ -19,7 +19,7 @@ interface Acquiring {
 export class Spans {
   readonly #tracer: Tracer
   readonly #acquires = new Map<string, Acquiring>()
-  /** By `heldBy`, as the releases: a reference to a handle would hide that the program has dropped it. */
+  /** The spans, by `heldBy`: a reference to a handle would hide that the program has dropped it. */
   readonly #holds = new Map<object, Span>()
   readonly #releases = new Map<object, Span>()
   readonly #stops: readonly (() => void)[]
@@ -42,7 +42,7 @@ export class Spans {
     ]
   }
 
-  /** Also ends open spans, since no later event would. */
+  /** Stops, and ends open spans, because no later event will. */
   stop(): void {
     for (const stop of this.#stops) stop()
     for (const { span } of this.#acquires.values()) span.end()

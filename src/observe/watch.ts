@@ -8,7 +8,7 @@ import { type MetricName, outcomeOf } from './metrics.ts'
 
 /** Receives the measurements. */
 export interface Recorder {
-  /** These lease labels are new: start their series at zero. */
+  /** Called for new lease labels: starts their series at zero. */
   begin?(labels: Labels): void
   /** Increments a counter. */
   count(metric: MetricName, labels: Labels): void
@@ -22,7 +22,7 @@ export interface Gauges {
   held: number
   waiters: number
   oldestWait: number
-  /** `undefined` without leases. */
+  /** The shortest ttl. `undefined` without leases. */
   minTtl: number | undefined
 }
 
@@ -35,7 +35,7 @@ interface Entry {
 }
 
 interface Holding extends Entry {
-  /** As last granted. */
+  /** The ttl that was granted last. */
   ttl: number
 }
 
@@ -46,7 +46,7 @@ export class Watch {
   readonly #recorder: Recorder
   readonly #labelling: Labelling
   readonly #waits = new Map<string, Entry>()
-  /** By `heldBy`: a reference to a handle would hide that the program has dropped it. */
+  /** The leases, by `heldBy`: a reference to a handle would hide that the program has dropped it. */
   readonly #leases = new Map<Pick<Lease, 'ttl'>, Holding>()
   readonly #stops: readonly (() => void)[]
   #gauges: readonly Gauges[] | undefined
@@ -116,7 +116,7 @@ export class Watch {
     if (holding) holding.ttl = lease.ttl
   }
 
-  /** Only the first end counts: a lost lease may also be released. */
+  /** Records the end of a lease. Only the first end counts: a lost lease may also be released. */
   #end(lease: Lease): void {
     const entry = this.#leases.get(heldBy(lease))
     if (!entry) return // already ended, or granted before this subscribed

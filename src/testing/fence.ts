@@ -10,7 +10,7 @@ export type { KeptMarks, MarkRecord } from '../fencing/marks.ts'
 export type { TransactionFence } from '../fencing/transaction.ts'
 
 export interface TestFenceOptions<Transaction> extends FenceOptions {
-  /** What `work` gets as its transaction, such as a stub of a client. @default undefined */
+  /** The transaction that `work` gets, such as a stub of a client. @default undefined */
   readonly transaction?: Transaction | undefined
 }
 
@@ -34,9 +34,9 @@ export function testFence<Transaction = undefined>(
 class TestEngine<Transaction> implements FenceEngine<Transaction> {
   readonly #transaction: Transaction
   readonly #records = new Map<string, Map<string, MarkRecord>>()
-  /** By resource: settles when the last transaction of a holder of limit 1 has ended. */
+  /** The end of the last transaction of a holder of limit 1, by resource. */
   readonly #alone = new Map<string, Promise<unknown>>()
-  /** By resource: settles when all later ones have ended. By resource and key: when the last one of that slot has. */
+  /** The end of all later transactions, by resource; and of the last one of a slot, by resource and key. */
   readonly #shared = new Map<string, Promise<unknown>>()
 
   constructor(transaction: Transaction) {
@@ -71,7 +71,7 @@ class TestEngine<Transaction> implements FenceEngine<Transaction> {
 
   async install(): Promise<void> {}
 
-  /** Runs `work` after the transactions of these holders that were begun before and exclude it. */
+  /** Runs `work` after the earlier transactions that exclude it. */
   #inTurn<Result>(presented: readonly Presented[], work: () => Promise<Result> | Result): Promise<Result> {
     const turn = Promise.all(presented.flatMap(each => this.#before(each))).then(work)
     const ended = turn.catch(() => {})
@@ -154,7 +154,7 @@ class TestEngine<Transaction> implements FenceEngine<Transaction> {
   }
 }
 
-/** What the transactions of one slot have in common. Those of readers do not exclude each other. */
+/** The keys of the slots, whose transactions exclude each other. Transactions of readers do not. */
 function slotsOf(resource: string, mark: Shown): string[] {
   return isAlone(mark) || isReader(mark) ? [] : keysOf(mark).map(key => `${resource}\n${key}`)
 }

@@ -60,7 +60,7 @@ export interface TestLocks extends Locks {
   failStore(error?: Error): () => void
   /** Locks over the same store and clock; `lose` and `failStore` of each work for all of them. */
   with(defaults: LocksDefaults): TestLocks
-  /** Needs no `advance`: the clock advances by itself meanwhile. @default no grace */
+  /** Closes the locks. Needs no `advance`: the clock advances by itself meanwhile. @default no grace */
   close(options?: CloseOptions): Promise<void>
 }
 
@@ -77,7 +77,7 @@ export function testLocks(defaults: LocksDefaults = {}): TestLocks {
   return new StagedLocks(stage, { owner: `test:${process.pid}`, ...defaults })
 }
 
-/** What the locks of one test have in common. */
+/** The parts that the locks of one test share. */
 interface Stage {
   readonly clock: VirtualClock
   readonly store: StagedStore
@@ -168,7 +168,7 @@ class StagedStore implements Store {
     return () => void this.restore()
   }
 
-  /** Stops failing. Returns a function that makes the store fail again. */
+  /** Stops the failure. Returns a function that makes the store fail again. */
   restore(): () => void {
     const error = this.#error
     this.#error = undefined

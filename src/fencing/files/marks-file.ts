@@ -11,10 +11,10 @@ import { isBusy } from '../sqlite/failure.ts'
 import { fenceSql, sqliteFence } from '../sqlite/index.ts'
 import { whenUnlocked } from '../sqlite/unlocked.ts'
 
-/** `HFFM`. A database of another application is never written to. */
+/** The text `HFFM`, which marks our databases. A database of another application is never written to. */
 const APPLICATION_ID = 0x4846464d
 
-/** The table is that of the SQLite fence, so the same code lists and changes marks. */
+/** The table. The SQLite fence has the same one, so the same code lists and changes marks. */
 const SCHEMA = `
 ${fenceSql()}
 pragma application_id = ${APPLICATION_ID};
@@ -76,7 +76,7 @@ export class MarksFile implements Disposable {
     this.#database = undefined
   }
 
-  /** 0 if `mark` equals the stored one, above 0 if it is higher. Throws `STALE_TOKEN` if it is lower. */
+  /** Compares `mark` with the stored one: 0 if equal, above 0 if higher. Throws `STALE_TOKEN` if it is lower. */
   #compare(database: DatabaseSync, file: string, mark: Mark): number {
     const statement = database.prepare("select epoch, token from holdfast_fence where resource = ? and slot = ''")
     statement.setReadBigInts(true)
@@ -88,7 +88,7 @@ export class MarksFile implements Disposable {
     return order
   }
 
-  /** Returns the result of `work`. `work` returns false if it changed nothing. */
+  /** Runs `work` in a transaction and returns its result. `work` returns false if it changed nothing. */
   #transaction<T>(work: (database: DatabaseSync) => T): T {
     this.#database ??= open(this.#path, this.#allowSharedFolder)
     const database = this.#database
@@ -100,7 +100,7 @@ export class MarksFile implements Disposable {
       database.exec(result === false ? 'rollback' : 'commit')
       return result
     } catch (error) {
-      this[Symbol.dispose]() // rolls back, also where SQLite has already done so
+      this[Symbol.dispose]() // rolls back, even if SQLite has already done so
       throw error
     }
   }

@@ -3,12 +3,12 @@ import { invalid } from '../../contract/check.ts'
 import { type OpenMarks, openMarksOf } from '../open.ts'
 import { fileMarks } from './file-marks.ts'
 
-/** The marks of the files of a folder: `file:///FOLDER` or `file:PATH`. */
+/** Opens the marks of the files of a folder: `file:///FOLDER` or `file:PATH`. */
 export function openMarks(url: string): OpenMarks {
   return openMarksOf(fileMarks(folderOf(url)), () => {})
 }
 
-/** `file:/…` is a URL with percent-encoding. Anything else after `file:` is a plain path. */
+/** The folder of a URL. `file:/…` is a URL with percent-encoding. Anything else after `file:` is a plain path. */
 function folderOf(url: string): string {
   const path = url.slice('file:'.length)
   if (!path.startsWith('/')) return path

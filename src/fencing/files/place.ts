@@ -10,9 +10,9 @@ import type { Holder, Mark } from '../mark.ts'
 export interface FileFenceOptions extends SharedFolder {
   /** The database of the marks, the same for all writers. @default `.holdfast-fence.db` in the folder of the file */
   readonly marksPath?: string | undefined
-  /** Compared before the token. Raise it after leases have moved to another store. @default 0 */
+  /** The epoch, which is compared before the token. Raise it after leases have moved to another store. @default 0 */
   readonly epoch?: number | undefined
-  /** How long to wait while another process writes, in milliseconds. @default 5_000 */
+  /** Milliseconds to wait while another process writes. @default 5_000 */
   readonly wait?: number | undefined
 }
 
@@ -79,19 +79,19 @@ export function temporaryPrefix({ path }: Place): string {
   return `.fence-${createHash('sha256').update(basename(path)).digest('hex').slice(0, 16)}-`
 }
 
-/** A system error as a `LeaseError`. Other errors pass unchanged. */
+/** Converts a system error to a `LeaseError`. Other errors pass unchanged. */
 export function fileFailure(error: unknown, path: string): unknown {
   if (!(error instanceof Error) || !('syscall' in error) || LeaseError.is(error)) return error
   const code = isDenied(error) ? 'ACCESS_DENIED' : 'STORE_UNAVAILABLE'
   return new LeaseError(code, `${show(path)} could not be replaced: ${error.message}`, { cause: error })
 }
 
-/** May this user not do it? */
+/** Does this user lack the permission? */
 function isDenied(error: unknown): boolean {
   return ['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')
 }
 
-/** Throws `INVALID_ARGUMENT` unless it is a path. */
+/** Throws `INVALID_ARGUMENT` unless the value is a path. */
 export function checkPath(path: unknown): asserts path is string {
   if (typeof path === 'string' && path !== '' && !path.includes('\0')) return
   throw invalid(`a fence of files needs the path of a file, not ${show(path)}`)
@@ -110,7 +110,7 @@ function realFile(path: string): string {
     const { code, message } = error as NodeJS.ErrnoException
     if (code !== 'ENOENT')
       throw unusable(error, `the marks ${show(path)} cannot be used: give another path (${message})`)
-    return there // a link to a missing file is refused: whoever made it would choose where the database is created
+    return there // a link to a missing file is refused: its author would choose where the database is created
   }
 }
 

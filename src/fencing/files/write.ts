@@ -62,7 +62,7 @@ async function write(lease: Holder, place: Place, data: FileData, options: FileF
   try {
     await raise(marks, place)
     await writeSynced(temporary, data, place)
-    // Opened before the rename, so that after it only the sync can fail.
+    // The folder is opened before the rename, so that after it only the sync can fail.
     using opened = new Folder(folder)
     const replace = (): void => {
       assertNotEnded(lease)
@@ -91,22 +91,22 @@ function sweep(place: Place): void {
     const { name } = entry
     if (!entry.isFile() || !name.startsWith(prefix)) continue
     const [, epoch, token] = TEMPORARY.exec(name.slice(prefix.length)) ?? []
-    if (epoch === undefined || token === undefined) continue // not ours
+    if (epoch === undefined || token === undefined) continue // the file is not ours
     if (compareMarks({ epoch: Number(epoch), token: BigInt(token) }, place.mark) < 0) remove(join(place.folder, name))
   }
 }
 
-/** In a folder with the sticky bit, another user's file stays. That must not fail a write. */
+/** Removes a file. In a folder with the sticky bit, another user's file stays. That must not fail a write. */
 function remove(path: string): void {
   try {
     rmSync(path, { force: true })
   } catch {
-    // Its writer is refused anyway.
+    // The file may stay: its writer is refused anyway.
   }
 }
 
 async function writeSynced(path: string, data: FileData, { mode, signal }: Place): Promise<void> {
-  await using file = await open(path, 'wx', mode) // never readable by more users than the file it replaces
+  await using file = await open(path, 'wx', mode) // the file is never readable by more users than the one it replaces
   await file.writeFile(data, { signal })
   if (mode !== undefined) await file.chmod(mode)
   await file.sync()
@@ -119,7 +119,7 @@ class Folder implements Disposable {
     this.#descriptor = openSync(path, 'r')
   }
 
-  /** Makes a rename in it survive a power failure. */
+  /** Makes a rename in the folder survive a power failure. */
   sync(): void {
     fsyncSync(this.#descriptor)
   }

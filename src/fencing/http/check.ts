@@ -14,7 +14,7 @@ export interface CheckOptions {
 
 const checkOptions = new Set(['resource', 'required', 'signal'])
 
-/** At most one of the two. Neither: the request has no token, and none is required. */
+/** The result has at most one of the two. Neither: the request has no token, and none is required. */
 export interface Checked {
   readonly fence?: RequestFence
   readonly problem?: FenceProblem
@@ -54,13 +54,13 @@ export async function checkFence(
 
 const fences = new WeakMap<object, RequestFence>()
 
-/** Stores what a request presented, for its handler. */
+/** Stores what a request presented, so that its handler finds it. */
 export function setFence(request: object, fence: RequestFence | undefined): void {
   if (fence) fences.set(request, fence)
 }
 
 /**
- * What a request presented. For handlers behind one of the middlewares. Takes the request, or the context of Hono.
+ * Returns what a request presented, for handlers behind one of the middlewares. Takes the request, or the context of Hono.
  * @throws LeaseError INVALID_ARGUMENT if the request passed no middleware, or has no token where none is required
  */
 export function fenceOf(request: object): RequestFence {

@@ -41,8 +41,8 @@ export function fenceHeaders(lease: Holder, options: FenceOptions = {}): Record<
 }
 
 /**
- * What the headers present. `undefined`: none of them is there. If the server gives `resource`, the resource header may be
- * missing, but must not name another, because tokens of two names cannot be compared.
+ * Returns what the headers present. `undefined`: all of them are missing. If the server passes `resource`, the resource
+ * header may be missing. It must not name another resource, because tokens of two names cannot be compared.
  * @throws LeaseError INVALID_ARGUMENT
  */
 export function readFence(headers: RequestHeaders, resource?: string): RequestFence | undefined {
@@ -62,7 +62,7 @@ export function readFence(headers: RequestHeaders, resource?: string): RequestFe
   return fence
 }
 
-/** The values of a repeated header are joined by a comma, as in Node and Fetch, so no number results. */
+/** The value of a header. A comma joins the values of a repeated header, as in Node and Fetch, so it is no number. */
 function headerOf(headers: RequestHeaders, name: string): string | undefined {
   if (hasGet(headers)) return headers.get(name) ?? undefined
   const value = headers[name.toLowerCase()] ?? headers[name]

@@ -5,15 +5,15 @@ import { judge } from '../rule.ts'
 
 export interface MemoryMarksOptions {
   /**
-   * The most marks: one for each resource, and one for each slot that permits showed. Clients may choose the names of
+   * The most marks: one for each resource, and one for each slot that permits presented. Clients may choose the names of
    * resources, so the number needs a limit. No mark is evicted: further ones are refused. @default 100,000
    */
   readonly maxMarks?: number | undefined
 }
 
 /**
- * Marks in the memory of this process. For tests, and for a single service whose data is in memory too. After a restart
- * an older holder can write again. `raise` rejects `STORE_UNAVAILABLE` if it needs more than `maxMarks` marks.
+ * Marks in the memory of this process. Use them in tests, or in a single service whose data is in memory too. After a
+ * restart an older holder can write again. `raise` rejects `STORE_UNAVAILABLE` if it needs more than `maxMarks` marks.
  * @throws LeaseError INVALID_ARGUMENT
  */
 export function memoryMarks(options: MemoryMarksOptions = {}): Marks {

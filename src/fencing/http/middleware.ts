@@ -36,8 +36,8 @@ export interface HonoContext {
 }
 
 /**
- * For Node's own server. Resolves to true if the handler may continue. If false, the request has been answered. The
- * handler gets what the request presented from `fenceOf(request)`. Rejects with errors of the marks other than a refusal.
+ * A check for Node's own server. Resolves to true if the handler may continue. If false, the request has been answered.
+ * The handler gets what the request presented from `fenceOf(request)`. Rejects with errors of the marks other than a refusal.
  */
 export function nodeFence<Request extends ServerRequest>(
   marks: Marks | null,
@@ -54,7 +54,7 @@ export function nodeFence<Request extends ServerRequest>(
   }
 }
 
-/** For Express and Connect. Put it before the body parser. */
+/** A middleware for Express and Connect. Put it before the body parser. */
 export function expressFence<Request extends ServerRequest>(
   marks: Marks | null,
   options: MiddlewareOptions<Request> = {},
@@ -65,7 +65,7 @@ export function expressFence<Request extends ServerRequest>(
   }
 }
 
-/** For Fastify, as `onRequest`, before it reads the body. Use `preHandler` if the resource depends on the body. */
+/** A hook for Fastify: `onRequest`, before it reads the body, or `preHandler` if the resource depends on the body. */
 export function fastifyFence<Request extends ServerRequest>(
   marks: Marks | null,
   options: MiddlewareOptions<Request> = {},
@@ -82,7 +82,7 @@ export function fastifyFence<Request extends ServerRequest>(
   }
 }
 
-/** For Hono, on every runtime of it that has Node's API. */
+/** A middleware for Hono, on every runtime that has Node's API. */
 export function honoFence<Context extends HonoContext>(
   marks: Marks | null,
   options: MiddlewareOptions<Context> = {},

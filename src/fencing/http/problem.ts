@@ -3,7 +3,7 @@ import { type AnswerBody, bytesOf } from '../answer.ts'
 
 /** The body of a refusal: `application/problem+json` (RFC 9457). Tokens are decimal strings. */
 export interface FenceProblem {
-  /** 412: the token is stale. 400: it is malformed. 428: it is missing. */
+  /** The status. 412: the token is stale. 400: it is malformed. 428: it is missing. */
   readonly status: 400 | 412 | 428
   readonly title: string
   readonly detail: string
@@ -16,12 +16,12 @@ export interface FenceProblem {
 
 const PROBLEM = 'application/problem+json'
 
-/** Bytes. A refusal of this module has less than 1 KB and the resource. */
+/** The longest refusal that is read, in bytes. Refusals of this module have less than 1 KB and the resource. */
 const LONGEST_PROBLEM = 65_536
 
 const titles = { 400: 'Bad Request', 412: 'Precondition Failed', 428: 'Precondition Required' } as const
 
-/** The request has no token. */
+/** The 428 for a request without a token. */
 export const MISSING: FenceProblem = problem(
   428,
   'Fencing-Token is missing: send the token of your lease in decimal, and Fencing-Resource',

@@ -1,7 +1,7 @@
 // Text in a header, by RFC 9651: printable ASCII is a string (3.3.3). Other text is a display string (3.3.8), in which the
 // bytes of UTF-8 are written as %ff.
 
-/** Any text as the value of a header. */
+/** Writes any text as the value of a header. */
 export function writeText(text: string): string {
   if (/^[ -~]*$/.test(text)) return `"${text.replaceAll(/["\\]/g, '\\$&')}"`
   const bytes = Array.from(Buffer.from(text), byte => {
@@ -11,7 +11,7 @@ export function writeText(text: string): string {
   return `%"${bytes.join('')}"`
 }
 
-/** The text of a header. `undefined` unless the header is exactly one string or display string. */
+/** Parses the text of a header. `undefined` unless the header is exactly one string or display string. */
 export function parseText(value: string): string | undefined {
   const string = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/.exec(value)?.[1]
   if (string !== undefined) return string.replaceAll(/\\(.)/g, '$1')

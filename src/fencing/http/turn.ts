@@ -3,7 +3,7 @@ import { abortable, type FenceCallOptions, signalOf } from '../fence.ts'
 import type { Marks } from '../mark.ts'
 import type { RequestFence } from './headers.ts'
 
-/** For each resource, resolves when its last call so far has ended. */
+/** The end of the last call so far, for each resource. */
 const turns = new WeakMap<Marks, Map<string, Promise<void>>>()
 
 /**

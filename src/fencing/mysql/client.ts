@@ -1,7 +1,7 @@
 import { invalid } from '../../contract/check.ts'
 import { driverOf, type MysqlClient } from '../../stores/mysql/connection.ts'
 
-/** What the work of a transaction is given: a connection of `mysql2/promise`. */
+/** The argument of the work of a transaction: a connection of `mysql2/promise`. */
 export type TransactionOf<Client> = Client extends { promise(): infer Promised }
   ? TransactionOf<Promised>
   : Client extends { getConnection(): Promise<infer Connection> }
@@ -13,7 +13,7 @@ export interface AnyTransaction {
   query(...args: never[]): unknown
 }
 
-/** What the server reports of a statement without rows. */
+/** The report of the server about a statement without rows. */
 export interface Report {
   readonly affectedRows: number
   readonly insertId: number
@@ -23,14 +23,14 @@ export interface Report {
 /** A flag of `serverStatus`: a transaction is open. */
 export const IN_TRANSACTION = 1
 
-/** Another: each statement is committed by itself. */
+/** A flag of `serverStatus`: each statement is committed by itself. */
 export const AUTOCOMMIT = 2
 
-/** Whatever `completion_type` says: else the next transaction may begin at once, or the connection end. */
+/** A commit that ignores `completion_type`, which could begin the next transaction at once or end the connection. */
 export const COMMIT = 'commit and no chain no release'
 export const ROLLBACK = 'rollback and no chain no release'
 
-/** What a query sets over the options of its client, so that rows are lists of plain values. */
+/** The options of a query that override those of its client, so that rows are lists of plain values. */
 export const ROWS = {
   rowsAsArray: true,
   nestTables: false,
@@ -49,13 +49,13 @@ export interface PromisedClient extends Client {
   getConnection?(): Promise<Client>
 }
 
-/** The client of the caller. Throws `INVALID_ARGUMENT` for what is no client of mysql2. */
+/** The client of the caller, with promises. Throws `INVALID_ARGUMENT` unless it is a client of mysql2. */
 export function promised(client: MysqlClient): PromisedClient {
   driverOf(client, 'mysqlFence(client)')
   return inPromises(client)
 }
 
-/** Somebody's connection. Throws `INVALID_ARGUMENT` for a pool, and for what is no connection of mysql2. */
+/** The connection of the caller's transaction. Throws `INVALID_ARGUMENT` for a pool or no client of mysql2. */
 export function connectionOf(transaction: unknown): Client {
   if (typeof transaction !== 'object' || transaction === null || !('query' in transaction))
     throw invalid('a fence needs a connection of mysql2 that is in a transaction')

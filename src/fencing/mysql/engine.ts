@@ -28,7 +28,7 @@ export class MysqlEngine<Transaction> implements FenceEngine<Transaction> {
   readonly #sessions: Sessions
   readonly #table: string
 
-  /** `promised` is `client` with promises. */
+  /** `promised`: `client` with promises. */
   constructor(client: object, promised: PromisedClient, table: string) {
     this.#sessions = new Sessions(client, promised, table)
     this.#table = table
@@ -85,12 +85,12 @@ export class MysqlEngine<Transaction> implements FenceEngine<Transaction> {
     await this.#ask(marksSql(this.#table))
   }
 
-  /** A statement that is committed by itself. */
+  /** Sends a statement that is committed by itself. */
   #ask(sql: string): Promise<unknown> {
     return this.#sessions.alone(connection => send(connection, sql))
   }
 
-  /** Raises these marks over this connection. Resolves to what the server reports of the first statement. */
+  /** Raises these marks over this connection. Resolves to the server's report about the first statement. */
   async #raise(connection: Client, presented: readonly Presented[]): Promise<Report> {
     const alone = presented.filter(({ mark }) => isAlone(mark))
     const reports: unknown[] = []
@@ -104,7 +104,7 @@ export class MysqlEngine<Transaction> implements FenceEngine<Transaction> {
     return this.#refuse(connection, presented)
   }
 
-  /** As the statements of `raiseSql`, but permits do not wait for each other at the mark of the name. */
+  /** Does what the statements of `raiseSql` do, but permits do not wait for each other at the mark of the name. */
   async #share(connection: Client, each: Presented): Promise<unknown> {
     const ask = async (sql: (table: string, each: Presented) => string): Promise<unknown> =>
       send(connection, sql(this.#table, each))
@@ -116,7 +116,7 @@ export class MysqlEngine<Transaction> implements FenceEngine<Transaction> {
     return report
   }
 
-  /** A transaction has locked the row by now, and the lock shows what a snapshot may not. */
+  /** Rejects `STALE_TOKEN` with the highest mark. The row is locked by now, so it shows what a snapshot may not. */
   async #refuse(connection: Client, presented: readonly Presented[]): Promise<never> {
     for (const each of presented) {
       const rows = await send(connection, highestSql(this.#table, each)).catch(error => {

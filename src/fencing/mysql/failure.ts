@@ -2,7 +2,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import { numberOf, failure as storeFailure } from '../../stores/mysql/failure.ts'
 import { CONFLICT, missing, otherColumns, type Refusal, refused } from '../refusals.ts'
 
-/** The error of a fence's statement, for the caller. `sent`: it may have been carried out. */
+/** Converts the error of a fence's statement for the caller. `sent`: it may have been carried out. */
 export function failure(error: unknown, table: string, sent: boolean): LeaseError {
   const means = LeaseError.is(error) ? undefined : meaningOf(numberOf(error), table)
   const unmapped = storeFailure(error, sent)
@@ -30,7 +30,7 @@ function meaningOf(number: number, table: string): Refusal | undefined {
   }
 }
 
-/** Did two transactions wait for each other? A cause has no number. */
+/** Did two transactions wait for each other? The test is by code, because a cause has no number. */
 export function isDeadlock(error: unknown): boolean {
   const { cause } = error as { cause?: { code?: unknown } }
   return cause?.code === 'ER_LOCK_DEADLOCK'

@@ -25,14 +25,14 @@ export interface MysqlFenceOptions extends FenceOptions {
  */
 export interface MysqlFence<Transaction> extends TransactionFence<Transaction, AnyTransaction> {
   /**
-   * The SQL of the check, with its values, for an ORM that does not expose its client: run the statements one after the
-   * other. One refuses with error 1690. Permits wait for each other, unlike those of `check`.
+   * The SQL of the check, with its values, for an ORM that does not expose its client. Run the statements one after the
+   * other. A statement refuses a stale token with error 1690. Permits wait for each other, unlike with `check`.
    */
   statements(lease: Holder | Holders): readonly string[]
 }
 
 /**
- * A fence before the tables of MariaDB 10.6 or MySQL 8.0, or later, over the client that writes to them: a pool or a
+ * A fence for the tables of MariaDB 10.6 or MySQL 8.0, or later, over the client that writes to them: a pool or a
  * connection of mysql2 >= 3, or of mysql2/promise. Its own table must exist: `fence.install()`, or what
  * `holdfast fence sql` prints. Throws `INVALID_ARGUMENT`.
  */

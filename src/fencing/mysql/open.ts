@@ -17,10 +17,10 @@ export async function installFence(url: string): Promise<string> {
   return MARKS
 }
 
-/** The SQL for that. */
+/** The SQL that `installFence` runs. */
 export const leaseFenceSql = (): string => tableSql()
 
-/** The SQL for that table. */
+/** The SQL for the table that a URL names. */
 export function fenceSql(url: string, { row, leases }: FenceSqlOptions): string {
   if (row ?? leases) throw invalid('MySQL has no trigger for a table and no check of leases: both need PostgreSQL')
   return tableSql(clientAt(url).tables)

@@ -15,22 +15,22 @@ import {
 } from './client.ts'
 import { failure, isDeadlock } from './failure.ts'
 
-/** Milliseconds. */
+/** The time limit of a commit, in milliseconds. */
 const LONGEST_COMMIT = 30_000
 
-/** What the server reports when a savepoint does not exist. */
+/** The number of the error that a savepoint does not exist. */
 const NO_SAVEPOINT = 1305
 
-/** After a deadlock, before the work has begun. */
+/** The most retries after deadlocks, before the work has begun. */
 const MOST_RETRIES = 3
 
-/** Connections of callers that are in a transaction of ours: one has one at a time. */
+/** Connections of callers that are in a transaction of ours. A connection has one transaction at a time. */
 const busy = new WeakSet<object>()
 
 /** Connections that have ended, or did not answer in time. */
 const hung = new WeakSet<object>()
 
-/** Connections that had autocommit before a transaction of ours, and do not have it again yet. */
+/** Connections that had autocommit before a transaction of ours, and have not got it back yet. */
 const altered = new WeakSet<object>()
 
 /** Carries out work over connections of the caller's client. */
@@ -39,14 +39,14 @@ export class Sessions {
   readonly #promised: PromisedClient
   readonly #table: string
 
-  /** `promised` is `client` with promises. `table` is named in errors. */
+  /** `promised`: `client` with promises. `table`: the table that errors name. */
   constructor(client: object, promised: PromisedClient, table: string) {
     this.#client = client
     this.#promised = promised
     this.#table = table
   }
 
-  /** Some work that is committed by itself: also where the sessions of a pool have no autocommit. Limited to 5 s. */
+  /** Runs work whose statements are committed one by one, even if sessions have no autocommit. Limited to 5 s. */
   alone<Answer>(work: (connection: Client) => Promise<Answer>): Promise<Answer> {
     return request(systemClock(), LONGEST_REQUEST, late =>
       this.#lend(async (connection, isOurs) => {
@@ -111,12 +111,12 @@ export class Sessions {
     } finally {
       const restored = restore(connection, isCommitted, hasAutocommit)
       const ended = settled(LONGEST_REQUEST, () => restored, { background: true }).catch(() => hung.add(connection))
-      // A connection that hangs waits for its rollback: not the caller.
+      // If the connection hangs, the caller does not wait for the rollback.
       if (!hung.has(connection)) await ended
     }
   }
 
-  /** Nothing of the transaction is written if this rejects, whatever became of its statements. */
+  /** Opens a transaction. If this rejects, nothing of the transaction is written. */
   async #opening(connection: Client, limit: number, ask: () => Promise<unknown>): Promise<Report> {
     try {
       return (await settled(limit, ask)) as Report
@@ -127,7 +127,7 @@ export class Sessions {
     }
   }
 
-  /** Lends a connection of a pool to some work, or the client itself. One of the pool that hangs is closed. */
+  /** Lends a connection of a pool, or the client itself, to `work`. A connection of the pool that hangs is closed. */
   async #lend<Result>(work: (connection: Client, isOurs: boolean) => Promise<Result>): Promise<Result> {
     const lent = await this.#promised.getConnection?.().catch(error => {
       throw failure(error, this.#table, false)
@@ -143,7 +143,7 @@ export class Sessions {
   }
 }
 
-/** One statement, limited to 5 s. Resolves to its rows as lists, or to what the server reports. */
+/** Sends one statement, limited to 5 s. Resolves to its rows as lists, or to the server's report. */
 export async function send(connection: Client, sql: string, limit: number = LONGEST_REQUEST): Promise<unknown> {
   try {
     return (await settled(limit, () => connection.query({ sql, ...ROWS })))[0]
@@ -153,7 +153,7 @@ export async function send(connection: Client, sql: string, limit: number = LONG
   }
 }
 
-/** As `request`, but with the error of the client. */
+/** Does what `request` does, but rejects with the error of the client. */
 async function settled<Answer>(limit: number, ask: () => Promise<Answer>, options?: RequestOptions): Promise<Answer> {
   const [outcome] = await request(systemClock(), limit, () => Promise.allSettled([ask()]), options)
   if (outcome.status === 'rejected') throw outcome.reason
@@ -163,7 +163,7 @@ async function settled<Answer>(limit: number, ask: () => Promise<Answer>, option
 const isReport = (answer: unknown): answer is Report => !Array.isArray(answer)
 
 async function open(connection: Client, first: (connection: Client) => Promise<unknown>): Promise<void> {
-  // Without autocommit: else, after a deadlock, statements of a work that goes on would each be committed.
+  // Turn autocommit off. Otherwise statements of work that continues after a deadlock would each be committed.
   await send(connection, 'set autocommit = 0')
   for (let retries = 0; ; retries++) {
     try {
@@ -177,7 +177,7 @@ async function open(connection: Client, first: (connection: Client) => Promise<u
   await send(connection, 'savepoint holdfast')
 }
 
-/** Goes on after the caller was answered: else a connection that hung would stay without autocommit. */
+/** Restores autocommit. It may continue after the call ended, or a connection that hung would stay without autocommit. */
 async function restore(connection: Client, isCommitted: boolean, hasAutocommit: boolean): Promise<void> {
   if (hasAutocommit) altered.add(connection)
   if (!isCommitted) await connection.query({ sql: ROLLBACK })

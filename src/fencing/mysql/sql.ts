@@ -10,7 +10,7 @@ export const MARKS = 'holdfast_fence'
 export const STALE = 1690
 
 /**
- * Seconds for which a statement waits for the mark, so that the caller is answered before 5 s are over. MySQL has no such
+ * Seconds for which a statement waits for the mark, so that the caller gets an answer within 5 s. MySQL has no such
  * limit for one statement, so the session decides there.
  */
 const LOCK_TIMEOUT = 4
@@ -21,7 +21,7 @@ const COLUMNS = '(resource, slot, epoch, token, raised_at, shared)'
 /** An empty text. The mode EMPTY_STRING_IS_NULL would read `''` as null. */
 const NONE = hex(NAME)
 
-/** The table of marks. It may be carried out again. `shared`: there are marks of slots, or may be. */
+/** Creates the table of marks. It may run again. `shared`: there may be marks of slots. */
 export function marksSql(table: string): string {
   return `create table if not exists ${table} (resource varbinary(255) not null, slot varbinary(10) not null,
   epoch int not null default 0, token bigint not null, raised_at bigint not null, shared bool not null default false,
@@ -30,8 +30,8 @@ export function marksSql(table: string): string {
 }
 
 /**
- * The statements that show these marks. One fails with the error 1690 if a higher token was shown: then a sum is out of
- * range. All compare locked rows, whatever the isolation level.
+ * The statements that present these marks. If a higher token was seen, one fails with the error 1690, because a sum is
+ * out of range. All compare locked rows, whatever the isolation level.
  *
  * A holder of limit 1 locks the mark of the name to write it, and reads those of slots in a later statement: a single one
  * could miss a mark that was made while it waited. A permit reads the mark of the name after it has written those of its
@@ -52,20 +52,20 @@ function rowOf(resource: string, key: string, { epoch, token }: Mark, shared = f
   return `(${hex(resource)}, ${hex(key)}, ${epoch}, ${token}, ${TIME}, ${shared})`
 }
 
-/** Makes the mark of the name, for a permit. If it is there, it is locked to be shared. */
+/** Makes the mark of the name, for a permit. If it exists, it gets a shared lock. */
 export function makeSql(table: string, { resource, mark }: Presented): string {
   return statement(
     `insert ignore into ${table} ${COLUMNS} values ${rowOf(resource, NAME, { ...mark, token: 0n }, true)}`,
   )
 }
 
-/** Makes the mark of the name, or says that it has slots: then it is locked to be written. */
+/** Makes the mark of the name, or notes in it that the name has slots, under a write lock. */
 export function shareSql(table: string, { resource, mark }: Presented): string {
   return statement(`insert into ${table} ${COLUMNS} values ${rowOf(resource, NAME, { ...mark, token: 0n }, true)}
 on duplicate key update shared = true`)
 }
 
-/** A row if the name has slots. It is locked to be shared. */
+/** Returns a row, with a shared lock, if the name has slots. */
 export function isSharedSql(table: string, { resource }: Presented): string {
   return statement(
     `select 1 from ${table} where resource = ${hex(resource)} and slot = ${NONE} and shared lock in share mode`,
@@ -125,7 +125,7 @@ where resource = ${hex(resource)}${slots} and ${isHigher('seen', mark)}
 order by epoch desc, token desc limit 1 lock in share mode`
 }
 
-/** A row for each mark of a reader that need not be advanced. None is locked. */
+/** Returns a row, without a lock, for each mark of a reader that need not be advanced. */
 export function knownSql(table: string, { resource, mark }: Presented): string {
   const { epoch, token } = mark
   return `select 1 from ${table} where resource = ${hex(resource)} and slot in (${keysOf(mark).map(hex).join(', ')})
@@ -136,7 +136,7 @@ function isHigher(row: string, { epoch, token }: Mark): string {
   return `(${row}.epoch > ${epoch} or ${row}.epoch = ${epoch} and ${row}.token > ${token})`
 }
 
-/** MariaDB reads the comment as part of the statement. */
+/** A statement with a comment, which MariaDB reads as part of the statement. */
 function statement(sql: string): string {
   return `/*M! set statement innodb_lock_wait_timeout = ${LOCK_TIMEOUT} for */\n${sql}`
 }

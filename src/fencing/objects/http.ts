@@ -8,7 +8,7 @@ export interface ObjectRequest {
   readonly method: 'GET' | 'PUT'
   readonly headers: Record<string, string>
   readonly body?: ArrayBuffer
-  /** A login page that a write is redirected to may answer 200. */
+  /** Redirects are not followed: a login page at the end of one may answer 200. */
   readonly redirect: 'manual'
   readonly signal: AbortSignal
 }

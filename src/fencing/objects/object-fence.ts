@@ -8,9 +8,9 @@ import { type Envelope, seal, unseal } from './envelope.ts'
 import { type Objects, withoutSecrets } from './objects.ts'
 
 export interface ObjectFenceOptions {
-  /** Compared before the token. Raise it after leases have moved to another store. @default 0 */
+  /** The epoch, which is compared before the token. Raise it after leases have moved to another store. @default 0 */
   readonly epoch?: number | undefined
-  /** How often to try a write while others change the object. Each attempt takes two requests. @default 15 */
+  /** The most attempts at a write while others change the object. Each attempt takes two requests. @default 15 */
   readonly attempts?: number | undefined
 }
 
@@ -36,7 +36,7 @@ export interface ObjectFence {
    * @throws LeaseError as `put`
    */
   touch(lease: Holder, key: string, options?: FenceCallOptions): Promise<void>
-  /** The object without its mark. `undefined` if there is none. An object that was never fenced is returned as it is. */
+  /** Reads the object without its mark. `undefined` if it is missing. An object that was never fenced stays as it is. */
   get(key: string, options?: FenceCallOptions): Promise<FencedObject | undefined>
   /** The marks of the objects. */
   readonly marks: ObjectMarks
@@ -44,7 +44,7 @@ export interface ObjectFence {
 
 /** The marks of objects. Each is stored in its object: deleting the object deletes the mark. */
 export interface ObjectMarks {
-  /** The mark of one object, also if the object was touched but not yet written. `undefined` if it has none. */
+  /** Reads the mark of one object, even if it was touched but not yet written. `undefined` if it has no mark. */
   get(key: string, options?: FenceCallOptions): Promise<Mark | undefined>
   /**
    * Begins the next epoch of an object and resolves to its number. `undefined`: the object has no mark. The body does not
@@ -55,7 +55,7 @@ export interface ObjectMarks {
   advance(key: string, options?: FenceCallOptions): Promise<number | undefined>
 }
 
-/** Apache may mark an ETag as weak for a second after the write. Six pauses take longer than that. */
+/** The pauses between attempts. Apache may mark an ETag as weak for a second after the write. Six pauses take longer. */
 const PAUSES: Pauses = [5, 500]
 
 /**
@@ -110,7 +110,7 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
     }
   }
 
-  /** `body`: `undefined` keeps the current body. */
+  /** Writes an object with its mark. `body`: `undefined` keeps the current body. */
   async function fenced(lease: Holder, key: string, body: Uint8Array | undefined, signal?: AbortSignal): Promise<void> {
     const mark = markOfLease(lease, { epoch, resource: 'an object' }, 'an object')
     const change = (there: Envelope | undefined): Uint8Array | undefined => {

@@ -2,7 +2,7 @@ import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 
 /** An object that was read. */
 export interface ReadObject {
-  /** What the service compares on a write: an ETag, a generation. */
+  /** The value that the service compares on a write, such as an ETag or a generation. */
   readonly tag: string
   readonly body: Uint8Array
 }
@@ -12,7 +12,7 @@ export interface ReadObject {
  * another service.
  */
 export interface Objects {
-  /** `undefined` if the object does not exist. The answer must be current, not from a cache. */
+  /** Reads an object. `undefined` if it does not exist. The answer must be current, not from a cache. */
   read(key: string, signal?: AbortSignal): Promise<ReadObject | undefined>
   /**
    * Writes if the object still has this tag, and resolves to whether it did. Without a tag it writes only if the object
@@ -28,12 +28,12 @@ export function withoutSecrets(key: string): string {
   return `${protocol}//${host}${pathname}${search && '?…'}`
 }
 
-/** The condition of a write failed. 404: the object was deleted after it was read. */
+/** Did the condition of a write fail? 404: the object was deleted after it was read. */
 export function isRefusal(status: number | undefined, tag: string | undefined): boolean {
   return status === 412 || (status === 404 && tag !== undefined)
 }
 
-/** The error for a request with this status; `undefined`: none came. `passing` is the code if the failure may pass. */
+/** The error for a request with this status; `undefined`: no answer came. `passing`: the code if a retry may succeed. */
 export function requestFailed(
   text: string,
   status: number | undefined,

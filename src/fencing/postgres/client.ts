@@ -6,7 +6,7 @@ import { NoAnswer, within } from '../../stores/wire/timeouts.ts'
 import { BEGUN, type Connector, endedEarly, LONGEST_COMMIT, RELEASE } from './connector.ts'
 import { postgresJs, type Sql } from './postgres-js.ts'
 
-/** What `work` gets: a client of the pool, the client itself, or the `sql` of postgres.js. */
+/** The argument of `work`: a client of the pool, the client itself, or the `sql` of postgres.js. */
 export type TransactionOf<Client> = Client extends {
   readonly totalCount: number
   connect: { (): Promise<infer Transaction>; (callback: never): void }
@@ -26,7 +26,7 @@ export type AnyTransaction = { query(...args: never[]): unknown } | { unsafe(que
 
 interface Client {
   query(query: string | object): Promise<{ readonly rows: unknown[][] }>
-  /** Older versions of pg lack it. As of the last answer: `I` is idle, `T` in a transaction, `E` in one that failed. */
+  /** The state at the last answer: `I` idle, `T` in a transaction, `E` in one that failed. Older versions of pg lack it. */
   getTransactionStatus?(): string | null
 }
 

@@ -1,9 +1,9 @@
 import { invalid } from '../../contract/check.ts'
 import { stateOf } from '../../stores/postgres/failure.ts'
 
-/** What a fence uses of the caller's client. */
+/** The part of the caller's client that a fence uses. */
 export interface Connector {
-  /** The rows of one statement. */
+  /** Runs one statement and resolves to its rows. */
   query(text: string): Promise<unknown[][]>
   /**
    * Begins a transaction with this statement, which may take `limit` ms, runs `work` in it, and commits. Rolls back if
@@ -12,14 +12,14 @@ export interface Connector {
   transaction(first: string, work: (transaction: unknown) => Promise<void>, limit: number): Promise<void>
 }
 
-/** Follows the first statement. Without the savepoint at the end, the work has ended the transaction itself. */
+/** A savepoint after the first statement. If it is missing at the end, the work has ended the transaction itself. */
 export const BEGUN = '; savepoint holdfast'
 export const RELEASE = 'release savepoint holdfast'
 
-/** Milliseconds. Deferred constraints and synchronous replicas can make a commit slow. */
+/** The time limit of a commit in milliseconds. Deferred constraints and synchronous replicas can make it slow. */
 export const LONGEST_COMMIT = 30_000
 
-/** The error of the last message, in which the savepoint is released. Others pass unchanged. */
+/** Converts the error of the last message, which releases the savepoint. Other errors pass unchanged. */
 export function endedEarly(error: unknown): unknown {
   const state = stateOf(error)
   if (state === '25P02')

@@ -19,7 +19,7 @@ import { marksSql, raiseSql } from './sql.ts'
 export class PostgresEngine<Transaction> implements FenceEngine<Transaction> {
   readonly #connector: Connector
   readonly #names: FenceNames
-  /** Begins each transaction. */
+  /** The statement that begins each transaction. */
   readonly #first: string
 
   constructor(connector: Connector, names: FenceNames, maxIdle: number | undefined) {
@@ -29,9 +29,9 @@ export class PostgresEngine<Transaction> implements FenceEngine<Transaction> {
   }
 
   /**
-   * Repeats what fails before the work. Transactions that call check() several times may mark in another order. And above
-   * `read committed` the snapshot is older than what this one waited for. Once it was shown, no older holder changes marks
-   * any more.
+   * Retries a transaction that fails before the work. Transactions that call check() several times may mark in another
+   * order. And above `read committed` the snapshot is older than what this one waited for. Once the token was presented,
+   * no older holder changes marks any more.
    */
   async transaction<Result>(
     presented: readonly Presented[],
@@ -67,7 +67,7 @@ export class PostgresEngine<Transaction> implements FenceEngine<Transaction> {
   }
 
   async raise(presented: readonly Presented[]): Promise<void> {
-    // What it waits for may be newer than a snapshot of the level of the session.
+    // The row it waits for may be newer than a snapshot at the session's isolation level.
     await this.#ask(`set transaction isolation level read committed; ${raiseSql(this.#names, presented)}`)
   }
 

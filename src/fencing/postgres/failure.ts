@@ -12,7 +12,7 @@ interface Detail {
   readonly highest: { readonly epoch: number; readonly token: string }
 }
 
-/** The refusal of our function or trigger, whichever statement caused it. `undefined` for any other error. */
+/** The refusal by our function or trigger, whichever statement caused it. `undefined` for any other error. */
 export function refusalOf(error: unknown): LeaseError | undefined {
   const state = stateOf(error)
   if (state !== STALE && state !== OVER) return undefined
@@ -27,7 +27,7 @@ export function refusalOf(error: unknown): LeaseError | undefined {
   )
 }
 
-/** `undefined` without a detail of ours: a function of the caller may raise the same SQLSTATE. */
+/** The detail of our refusal. `undefined`: a function of the caller has raised the same SQLSTATE. */
 function detailOf(error: unknown): { resource: string; mark: Mark; seen: Mark } | undefined {
   try {
     const { resource, highest, ...shown } = JSON.parse(String((error as { detail?: unknown }).detail)) as Detail
@@ -51,7 +51,7 @@ export function isOldSnapshot(error: unknown): boolean {
   return stateOf(error) === '40001'
 }
 
-/** The error of a fence's statement, for the caller. `sent`: it may have been carried out. */
+/** Converts the error of a fence's statement for the caller. `sent`: it may have been carried out. */
 export function failure(error: unknown, marks: string, sent: boolean): LeaseError {
   const means = meaningOf(stateOf(error), marks)
   const unmapped = storeFailure(error, sent)

@@ -23,13 +23,13 @@ export interface PostgresFenceOptions extends FenceOptions, Tables {
   /** The table of marks. @default 'fence' */
   readonly table?: string | undefined
   /**
-   * Where the leases are if this database has them too (`holdfast/postgres`); true for the default tables. A transaction
+   * The tables of the leases if this database has them too (`holdfast/postgres`); true for the default ones. A transaction
    * then also checks the row of its lease, and nobody else is granted the name until it ends. @default false
    */
   readonly leases?: boolean | Tables | undefined
   /**
-   * How long a transaction of the fence may be idle between two statements, in milliseconds. After that the server ends
-   * its session, so that a holder that was paused in a transaction does not block the next one. @default no limit
+   * Milliseconds for which a transaction of the fence may be idle between two statements. After that the server ends its
+   * session, so that a holder that was paused in a transaction does not block the next one. @default no limit
    */
   readonly maxIdle?: number | undefined
 }

@@ -16,12 +16,12 @@ export async function installFence(url: string): Promise<string> {
   return fenceNames({}).marks
 }
 
-/** The SQL for that. */
+/** The SQL that `installFence` runs. */
 export function leaseFenceSql(url: string): string {
   return marksSql({ leases: tablesOf(url) })
 }
 
-/** The SQL for that table, or with `row` for the trigger of another. */
+/** The SQL for the table that a URL names, or with `row` for the trigger of another table. */
 export function fenceSql(url: string, { row, leases }: FenceSqlOptions): string {
   const tables = tablesOf(url)
   return row ? rowFenceSql(row, tables) : marksSql({ ...tables, leases })

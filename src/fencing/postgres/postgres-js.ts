@@ -12,7 +12,7 @@ export interface Sql {
   savepoint(...args: unknown[]): Promise<unknown>
 }
 
-/** It is sent when somebody waits for it, through its `handler`. */
+/** A query. Awaiting it sends it, through its `handler`. */
 interface Query extends Promise<unknown> {
   handler(query: Query): unknown
   reject(error: unknown): void
@@ -20,7 +20,7 @@ interface Query extends Promise<unknown> {
   execute(): Query
 }
 
-/** What an error of postgres.js says if its connection has ended. */
+/** The codes of errors of postgres.js after its connection has ended. */
 const LOST = /^(CONNECTION_(CLOSED|DESTROYED|ENDED)|ECONNRESET|ECONNREFUSED|ECONNABORTED|ETIMEDOUT|EPIPE)$/
 
 export function postgresJs(sql: Sql): Connector {
@@ -38,7 +38,7 @@ export function postgresJs(sql: Sql): Connector {
           await work(transaction)
         })
         session.isOver = true
-        // Not awaited, so that it travels with the commit. If it fails, the commit commits nothing.
+        // The release is not awaited, so that it travels with the commit. If it fails, the commit commits nothing.
         released = raw.unsafe(RELEASE).execute()
         worked.resolve()
       })
@@ -58,14 +58,14 @@ export function postgresJs(sql: Sql): Connector {
  * would also hit. So from then on nothing is sent.
  */
 class Session {
-  /** Has the work ended? What it did not wait for would come after the commit. */
+  /** Has the work ended? Queries that it did not await would come after the commit. */
   isOver = false
   readonly #lost = Promise.withResolvers<never>()
   readonly #ended = Promise.withResolvers<true>()
   #isLost = false
 
   constructor() {
-    this.#lost.promise.catch(() => {}) // perhaps nobody waits
+    this.#lost.promise.catch(() => {}) // perhaps nobody awaits it
   }
 
   lose(): void {
@@ -73,7 +73,7 @@ class Session {
     this.#lost.reject(lost())
   }
 
-  /** The transaction has failed, perhaps because the session has ended. */
+  /** Called when the transaction has failed, perhaps because the session has ended. */
   end(): void {
     this.lose()
     this.#ended.resolve(true)
@@ -88,7 +88,7 @@ class Session {
     }
   }
 
-  /** False: an error only looked like the end of the session, so postgres.js must roll back. */
+  /** Has the session ended? If an error only looked like its end, postgres.js must roll back. */
   async #hasEnded(): Promise<boolean> {
     const patience = Promise.withResolvers<false>()
     const timer = setTimeout(() => patience.resolve(false), LONGEST_COMMIT)
@@ -106,7 +106,7 @@ class Session {
       get: (target, key) => {
         if (key === 'savepoint') return (...args: unknown[]) => this.#savepoint(target, args)
         const value: unknown = Reflect.get(target, key)
-        // The rest makes no queries. `typed` has properties of its own.
+        // The other properties make no queries. `typed` has properties of its own.
         if (key !== 'unsafe' && key !== 'file') return value
         return (...args: unknown[]) => this.#guardedQuery(Reflect.apply(value as Sql, target, args))
       },
@@ -120,13 +120,13 @@ class Session {
       return (inner: Sql) =>
         this.outlived(async () => {
           const made: unknown = arg(this.guarded(inner))
-          return Array.isArray(made) ? Promise.all(made) : made // as postgres.js does, which sends them by that
+          return Array.isArray(made) ? Promise.all(made) : made // postgres.js does the same, and sends them by that
         })
     })
     return Promise.race([sql.savepoint(...guarded), this.#lost.promise])
   }
 
-  /** Checked again when it is sent, which may be later. Parts of queries pass unchanged. */
+  /** Guards a query, which is checked again when it is sent. Parts of queries pass unchanged. */
   #guardedQuery(made: unknown): unknown {
     this.#assertOpen()
     if (typeof made !== 'object' || made === null || !('handler' in made)) return made
@@ -140,7 +140,7 @@ class Session {
       }
       return handler(sent)
     }
-    // Earlier than `begin` rejects. The work may continue before that.
+    // This comes before `begin` rejects. The work may continue until then.
     query.reject = error => {
       if (LOST.test(String((error as { code?: unknown } | undefined)?.code))) this.lose()
       reject(error)

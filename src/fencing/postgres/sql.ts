@@ -33,8 +33,8 @@ as $holdfast$
  * Before each row lock they take an advisory lock, which is fair. Row locks are not: shared locks overtake a waiting writer,
  * so an older holder with overlapping transactions, or many readers, would keep a newer one out for ever.
  *
- * Who makes the mark of a slot also writes that of the name. And a holder of limit 1 writes it before it locks the marks of
- * slots, in a statement of its own. Otherwise it could miss a mark that was made meanwhile: at `read committed` in the
+ * A holder that makes the mark of a slot also writes that of the name. And a holder of limit 1 writes it before it locks
+ * the marks of slots, in a statement of its own. Otherwise it could miss a mark that was made meanwhile: at `read committed` in the
  * snapshot of its statement, and above that in the one of its transaction.
  */
 export function marksSql(names: FenceNames): string {

@@ -31,7 +31,7 @@ export class Connection {
     return this.#connections.run(wire => evaluate(wire, this.#loaded.get(wire) ?? new Set(), script, keys, args))
   }
 
-  /** All matching keys, in a cluster those of all nodes. Takes one request per thousand keys of the database. */
+  /** Finds all matching keys, in a cluster on all nodes. Takes one request per thousand keys of the database. */
   async scan(pattern: string): Promise<string[]> {
     const found = new Set<string>()
     for (let node = 0, cursor = '0'; ; ) {
@@ -52,7 +52,7 @@ export class Connection {
   }
 }
 
-/** Lua that does not compile. The server did answer, and a retry is useless. */
+/** Is it an error of Lua that does not compile? The server did answer, and a retry is useless. */
 function isUnreadable(error: unknown): boolean {
   return /Error compiling script/.test(String(error))
 }

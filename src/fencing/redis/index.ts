@@ -21,17 +21,17 @@ export interface RedisFenceOptions extends FenceOptions {
 }
 
 export interface FenceSetOptions extends FenceCallOptions {
-  /** How long Redis keeps the value, in milliseconds. @default for ever */
+  /** Milliseconds for which Redis keeps the value. @default for ever */
   readonly ttl?: number | undefined
 }
 
 /** A script to run behind the fence. */
 export interface FenceScript {
-  /** In Lua. `KEYS` and `ARGV` are `keys` and `args`. If it fails halfway, Redis keeps the changes made until then. */
+  /** The script in Lua. `KEYS` and `ARGV` are `keys` and `args`. If it fails halfway, Redis keeps the changes so far. */
   readonly script: string
   /** One key or more. Several keys must share a hash tag, as in `{invoices}:1` and `{invoices}:2`. */
   readonly keys: readonly string[]
-  /** @default [] */
+  /** The arguments, which the script finds in `ARGV`. @default [] */
   readonly args?: readonly string[] | undefined
 }
 

@@ -38,7 +38,7 @@ export class RedisMarks implements MarkTable {
       if (parts.length === 0) return undefined
       // All parts begin the same epoch. One that is behind would accept what the others refuse.
       const next = 1 + Math.max(...parts.flatMap(({ records }) => records.map(({ epoch }) => epoch)))
-      let isBegun = false // not if somebody else began it meanwhile
+      let isBegun = false // false if somebody else began the epoch meanwhile
       for (const { key } of parts) {
         const [, isSet] = (await this.#connection.run(advance, [key], [String(next)])) as [unknown, unknown]
         isBegun ||= isSet !== undefined
@@ -90,7 +90,7 @@ export class RedisMarks implements MarkTable {
   }
 }
 
-/** What the fields of a hash say, sorted by slot. */
+/** Converts the fields of a hash to records, sorted by slot. */
 function recordsOf(fields: readonly string[]): Omit<MarkRecord, 'resource'>[] {
   const slots = fields.filter((_, index) => index % 2 === 0)
   const records = slots.flatMap((slot, index) => {

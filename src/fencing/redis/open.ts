@@ -2,7 +2,7 @@ import { clientAt } from '../../stores/redis/open.ts'
 import { type OpenMarks, openMarksOf } from '../open.ts'
 import { redisFence } from './index.ts'
 
-/** The marks on the server that a URL names. */
+/** Opens the marks on the server that a URL names. */
 export function openMarks(url: string): OpenMarks {
   const { client, prefix } = clientAt(url)
   const fence = redisFence(client, { prefix })

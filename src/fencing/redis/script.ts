@@ -82,7 +82,7 @@ return {1}`)
 
 const wrapped = new Map<string, Script>()
 
-/** A program has few scripts. More than this means that it builds them at run time. */
+/** The most scripts of a program. More scripts mean that it builds them at run time. */
 const MOST = 1_000
 
 /** Raises the marks, then runs the caller's script with the other keys and arguments. */
@@ -107,7 +107,7 @@ return {1, answer}`)
   return script
 }
 
-/** All marks of a resource: by turns a slot and its mark. None if the key is another one's. */
+/** Returns all marks of a resource: a slot, its mark, the next slot, and so on. Empty if the key has another owner. */
 export const read: Script = scriptOf(`
 local all = redis.pcall('hgetall', KEYS[1])
 return {1, all.err and {} or all}`)

@@ -1,4 +1,4 @@
-/** What a fence needs of a `DatabaseSync` of node:sqlite, or of a `Database` of better-sqlite3. */
+/** What a fence needs from a `DatabaseSync` of node:sqlite, or of a `Database` of better-sqlite3. */
 export interface SqliteDatabase {
   exec(sql: string): unknown
   prepare(sql: string): SqliteStatement

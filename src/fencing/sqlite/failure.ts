@@ -6,13 +6,13 @@ const BUSY = { SQLITE_BUSY: 5, SQLITE_LOCKED: 6, SQLITE_PROTOCOL: 15 }
 
 export const IN_TRANSACTION = 'the database is already in a transaction: use fence.check(lease) in it'
 
-/** Another connection has the lock: retry soon. Also if this is the cause of the error. */
+/** Is it an error, or caused by one, that says another connection has the lock? Then retry soon. */
 export function isBusy(error: unknown): boolean {
   const { errcode, code } = Object(LeaseError.is(error) ? error.cause : error) as { errcode?: number; code?: unknown }
   return Object.entries(BUSY).some(([name, number]) => (errcode ?? 0) % 256 === number || String(code).startsWith(name))
 }
 
-/** The error of a fence's statement, as a `LeaseError` that says what to do. */
+/** Converts the error of a fence's statement to a `LeaseError` that says what to do. */
 export function failure(error: unknown, table: string): unknown {
   if (LeaseError.is(error) || !(error instanceof Error)) return error
   return refused(meaningOf(error, table), error)

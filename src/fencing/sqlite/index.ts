@@ -30,10 +30,10 @@ export interface SqliteFence {
    *   promise.
    */
   transaction<Result>(lease: Holder | Holders, work: () => Result): Result
-  /** The check for a transaction that you began: call it first. Roll the transaction back if it throws. */
+  /** Checks the token in a transaction that you began. Call it first. Roll the transaction back if it throws. */
   check(lease: Holder | Holders): void
   /**
-   * Shows the token without writing: every older holder is refused from now on. Call it before you read what you will
+   * Presents the token without writing: every older holder is refused from now on. Call it before you read what you will
    * change. Throws as `transaction` does.
    */
   touch(lease: Holder | Holders): void
@@ -117,7 +117,7 @@ export function fenceSql({ table }: Pick<SqliteFenceOptions, 'table'> = {}): str
 `
 }
 
-/** A savepoint ends with its transaction, whoever ended that: also a statement with `or rollback`, or a full disk. */
+/** Releases the savepoint. It is gone if the transaction has ended, such as by `or rollback` or a full disk. */
 function releaseSavepoint(database: SqliteDatabase): void {
   try {
     database.exec('release holdfast')
@@ -133,7 +133,7 @@ function tableOf(table = 'holdfast_fence'): string {
   return `"${table.replaceAll('"', '""')}"`
 }
 
-/** Errors caused by the data, such as a deferred foreign key, go to the caller unchanged. */
+/** Commits. Errors caused by the data, such as a deferred foreign key, go to the caller unchanged. */
 function commit(database: SqliteDatabase, table: string): void {
   try {
     database.exec('commit')
@@ -146,6 +146,6 @@ function rollBack(database: SqliteDatabase): void {
   try {
     database.exec('rollback')
   } catch {
-    // it had already ended
+    // The transaction had already ended.
   }
 }

@@ -14,7 +14,7 @@ export class SqliteMarks implements MarkTable {
   readonly #table: string
   #raise: SqliteStatement | undefined
 
-  /** `table` is quoted. */
+  /** `table`: the quoted name of the table. */
   constructor(database: SqliteDatabase, table: string) {
     this.#database = database
     this.#table = table
@@ -70,7 +70,7 @@ export class SqliteMarks implements MarkTable {
     return Number(changes)
   }
 
-  /** Throws the errors of SQLite as `LeaseError`s. */
+  /** Runs `work`. Errors of SQLite become `LeaseError`s. */
   translated<T>(work: () => T): T {
     try {
       return work()
@@ -95,10 +95,10 @@ export class SqliteMarks implements MarkTable {
   }
 }
 
-/** What SQLite would report if the transaction were that of another connection. */
+/** The error that SQLite would report if another connection had begun the transaction. */
 const OPEN = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
 
-/** `undefined`: this version of the driver does not report it. */
+/** Is a transaction open? `undefined`: this version of the driver does not report it. */
 export function isInTransaction(database: SqliteDatabase): boolean | undefined {
   const { isTransaction, inTransaction } = database as { isTransaction?: boolean; inTransaction?: boolean }
   return isTransaction ?? inTransaction

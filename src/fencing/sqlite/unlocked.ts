@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { isBusy } from './failure.ts'
 
-/** Milliseconds: the mean of the random pause between two attempts. */
+/** The mean of the random pause between two attempts, in milliseconds. */
 const PAUSE = 1.5
 
 /** Calls `use`, and retries for up to `wait` ms while another connection has locked the database. */

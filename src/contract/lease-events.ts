@@ -224,11 +224,11 @@ export interface LeaseEvents {
   }
 }
 
-/** How a name is shared. */
+/** The way in which a name is shared. */
 export type SharedKind = 'permit' | 'reader' | 'writer' | 'set'
 
 /** Why a lease was lost: see `lease_lost`. */
 export type LossReason = 'expired' | 'term' | 'gone' | 'max_hold'
 
-/** How the term of a leader ended: see `term_ended`. */
+/** The way in which the term of a leader ended: see `term_ended`. */
 export type TermOutcome = 'returned' | 'failed' | 'lost' | 'stopped'

@@ -30,7 +30,7 @@ export function isShared(holders: readonly Pick<LeaseRecord, 'limit'>[]): boolea
   return holders.length > 1 || holders.some(({ limit = 1 }) => limit > 1)
 }
 
-/** How much of a shared name is held: `5 of 5`, by the smallest limit, or `7 readers`. */
+/** The text that says how much of a shared name is held: `5 of 5`, by the smallest limit, or `7 readers`. */
 export function useOf(holders: readonly Pick<LeaseRecord, 'limit' | 'slots'>[]): string {
   const used = holders.reduce((sum, { slots = [0] }) => sum + slots.length, 0)
   const least = holders.reduce((smallest, { limit = 1 }) => Math.min(smallest, limit), LARGEST_LIMIT)

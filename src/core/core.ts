@@ -54,7 +54,7 @@ export interface Core extends LeaseCore {
   readonly waiters: Waiters
 }
 
-/** How a lease is held. */
+/** The options of a lease as the core needs them. */
 export interface HoldOptions {
   readonly heartbeat: boolean
   /** May the process end while the lease is held? */

@@ -19,7 +19,7 @@ export interface LeaseModuleOptions {
   readonly open: () => Opened
 }
 
-/** As of any asynchronous module of Nest. */
+/** The options of an asynchronous module of Nest. */
 export interface LeaseModuleAsyncOptions {
   /** The modules that export what `inject` names. */
   readonly imports?: NonNullable<ModuleMetadata['imports']>

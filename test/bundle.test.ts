@@ -34,7 +34,7 @@ test('it brings no other engine', async () => {
     ['holdfast', 'holdfast/redis'].map(entry => [entry, join(ROOT, sourceOf(entry) ?? '')]),
   )
   const chunks = await bundle(paths)
-  const others = /src.(engines\.ts|connect\.ts|stores.(?!redis|shared))/
+  const others = /src.(engines\.ts|connect\.ts|stores.(?!redis|rules|url|wire))/
   expect(chunks.flatMap(({ moduleIds }) => moduleIds).filter(id => others.test(id))).toEqual([])
 })
 

@@ -76,7 +76,7 @@ export const RULES: Readonly<Partial<Record<Flaw, readonly [from: string, to: st
     'this.#waiters.with(at, waiter)',
     'this.#waiters.with(at, { ...waiter, isPassed: this.#waiters[at].isPassed })',
   ],
-  'no chain of wakes': ['this.#change() // so that', 'this.#changed = this.now // so that'],
+  'no chain of wakes': ['this.#change() // the next', 'this.#changed = this.now // the next'],
   'no wake of the next after a grant': [
     'if (second && (isChanged',
     'if (second && this.#holders.length === 0 && (isChanged',

@@ -8,14 +8,15 @@ interface Shown {
 
 interface Diagnosis {
   readonly code: number | null
-  /** The level of each finding, by its id. */
+  /** The worst level of each finding, by its id. */
   readonly levels: Readonly<Record<string, string>>
 }
 
 /** What `holdfast doctor` says about a store. */
 export async function doctor(store: string): Promise<Diagnosis> {
   const { code, found } = await diagnosed(store)
-  return { code, levels: Object.fromEntries(found.map(({ id, level }) => [id, level])) }
+  // The worst finding comes first, and the last entry of a key counts.
+  return { code, levels: Object.fromEntries(found.reverse().map(({ id, level }) => [id, level])) }
 }
 
 /** What one finding says about a store, after its level. */

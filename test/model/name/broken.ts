@@ -9,9 +9,8 @@ const source = readFileSync(fileURLToPath(file), 'utf8')
 /** The module of the rules of a name, with a mistake: `to` replaces `from`, which stands there once. */
 export async function brokenRules(from: string, to: string): Promise<{ readonly Name: NameClass }> {
   if (source.split(from).length !== 2) throw new Error(`the rules should contain this once: ${from}`)
-  const text = stripTypeScriptTypes(source.replace(from, () => to)).replace(
-    "'../../../contract/time.ts'",
-    JSON.stringify(new URL('../../../contract/time.ts', file).href),
+  const text = stripTypeScriptTypes(source.replace(from, () => to)).replace(/(?<= from )'(.+)'/g, (_, path) =>
+    JSON.stringify(new URL(path, file).href),
   )
   return (await import(`data:text/javascript,${encodeURIComponent(text)}`)) as { Name: NameClass }
 }

@@ -25,7 +25,7 @@ export const VARIANTS: readonly Variant[] = [
     to: '',
   },
   { what: 'no wake after a withdrawal', from: 'if (first !== this.#counted[0]) this.#change()', to: 'if (!first) {}' },
-  { what: 'no chain of wakes', from: 'this.#change() // so that', to: '// so that' },
+  { what: 'no chain of wakes', from: 'this.#change() // the next', to: '// the next' },
   { what: 'no hint to the second', from: 'wakes.set(second.id', to: 'if (!second) wakes.set(second.id' },
   { what: 'no hint to a new second', from: '(isChanged || this.#hasNewSecond)', to: 'isChanged' },
   {
@@ -66,8 +66,8 @@ export const VARIANTS: readonly Variant[] = [
   { what: 'a claim that does not queue overtakes', from: '(at < 0 || index < at)', to: '(index < at)' },
   {
     what: 'a waiter that was passed never counts again, although its position is kept',
-    from: 'isPassed: false }\n  }\n\n  /** At',
-    to: 'isPassed: waiter.isPassed }\n  }\n\n  /** At',
+    from: 'lapses: this.now + positionLifetime(waiter.ttl), isPassed: false }',
+    to: 'lapses: this.now + positionLifetime(waiter.ttl), isPassed: waiter.isPassed }',
   },
   {
     what: 'no retry at the end of a lease',

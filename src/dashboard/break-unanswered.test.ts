@@ -12,6 +12,6 @@ test('a break that a paused store carries out later is not said to have failed',
   await server.pause()
   const [status, answer] = await breakShown(locks, { name: 'job', typed: 'job', of: `${token}` })
   expect([status, answer.error]).toEqual([502, expect.stringMatching(/^job may have been broken: the store did not/)])
-  await server.resume()
+  server.resume()
   await until('it was broken', async () => (await locks.inspect('job')).holders.length === 0)
 })

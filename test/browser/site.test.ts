@@ -163,7 +163,7 @@ test.each(['light', 'dark'] as const)('on a telephone nothing scrolls sideways: 
 test('pictures and diagrams are shown', async () => {
   const page = await openPage(`${origin}/operations/dashboard/`)
   const images = page.locator('main img')
-  expect(await images.count()).toBe(2)
+  expect(await images.count()).toBe(3)
   for (const image of await images.all()) {
     await image.scrollIntoViewIfNeeded()
     await page.waitForFunction(element => (element as HTMLImageElement).naturalWidth > 0, await image.elementHandle())

@@ -13,8 +13,8 @@
  *     through two clients may be granted different tokens. The core acquires a claim through one client only.
  *
  * R2. No request waits for a name. `acquire` answers `Busy` at once, or within 1 s if something other than a lease has
- *     locked what it would write. The answer says when to ask again, and one of the holders if the store can tell. A claim
- *     that does not queue leaves nothing behind.
+ *     locked what it would write. The answer says when to ask again, and one of the holders if the store can tell. That
+ *     holder may have ended while the request was carried out. A claim that does not queue leaves nothing behind.
  *
  * R3. A stale request is harmless. Requests have a limit, counted from when they were sent: `requestLimit(ttl)` for
  *     `acquire` (by `guarantees.acquireShare`), `renew` and `annotate`, 5 s for `break`. The core waits no longer. To
@@ -129,7 +129,7 @@ export interface Busy {
   readonly retryAfter: number
   /** The number of waiters ahead of this claim, where the store has a queue. */
   readonly ahead?: number | undefined
-  /** One of the holders. */
+  /** One of the holders. It may have ended while the request was carried out. */
   readonly holder?: LeaseRecord | undefined
   /**
    * The store subscribed to wakes of this claim before the request, and keeps them until `watch` is called. The core then

@@ -30,6 +30,8 @@ export const POSTGRES: Partial<Rig> = {
   isNarrow: true,
   // A position that is not committed is not counted.
   countsLate: true,
+  // A refusal is decided without the lock of the name, and the position is written by the next statement.
+  joinsApart: true,
 }
 
 /** Registers the differential test of an engine that knows slots. A failing history is shrunk, and repeated by its seed. */

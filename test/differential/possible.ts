@@ -57,6 +57,11 @@ export interface Slack {
   readonly grantsLate?: boolean
   /** Does a claim join the queue in a step after it was told so? */
   readonly joinsLater?: boolean
+  /**
+   * Does a claim that is refused join the queue by a statement of its own? A grant between the two does not count it, and it
+   * is shown the holder of before. This is considered only if no order of whole requests explains the answers.
+   */
+  readonly joinsApart?: boolean
   /** Does a claim that does not queue pass no waiter, also if that does not ask? */
   readonly triesWait?: boolean
   /** The share of its lifetime for which a position lasts at least. @default LEAST_KEPT */

@@ -64,8 +64,11 @@ export class States {
         }
       }
     }
-    const parts = this.#leniency.joinsLater && requests.length > 1 ? requests.flatMap(partsOf) : requests
+    const { joinsLater, joinsApart } = this.#leniency
+    const parts = joinsLater && requests.length > 1 ? requests.flatMap(partsOf) : requests
     for (const state of this.#states) go(state, parts)
+    if (after.length === 0 && joinsApart && requests.length > 1)
+      for (const state of this.#states) go(state, requests.flatMap(partsOf))
     // Of two releases of one claim, both may be told that they ended it (R4), if they were under way together.
     if (after.length === 0 && !isOneStep(this.#leniency))
       for (const state of this.#states) go(state, withoutCopies(parts))

@@ -13,9 +13,11 @@ const LOCKED = 10
 
 /**
  * Decides one `acquire` by the rules of `stores/rules/name.ts`, and answers as JSON. A decision that writes nothing about
- * the name needs no lock: a claim that is refused writes only its position. Any other decision is made again under the lock
- * of the name's row, by statements that began after the row was locked. So two requests never grant the same slot, and a
- * grant sees every earlier grant.
+ * the name needs no lock: a claim that is refused writes only its position. Another request may be carried out between the
+ * refusal and that write. The claim then joins behind a grant that it did not see, and the answer shows a holder that has
+ * ended. Any other decision is made again under the lock of the name's row, by statements that began after the row was
+ * locked. So two requests never grant the same slot, and a grant sees every earlier grant and every waiter that was
+ * answered.
  */
 export function decide(names: Names): string {
   const { lease, shared, line, call } = names

@@ -61,3 +61,33 @@ test('positions and withdrawals that lapsed are deleted while others wait', asyn
   await until('they are deleted', async () => (await left()).length === 1)
   expect(await left()).toEqual([{ id: waiter.id }])
 })
+
+test('a claim that joins the queue behind a grant that it did not see keeps the order', async () => {
+  await using store = storeAt(server.url())
+  const [holder, second] = [claimOf('d'), claimOf('d')]
+  const waiter = claimOf('d', { queue: true })
+  const token = await hold(store, holder)
+  // Its position waits for another transaction that inserts the same one, after the refusal was decided.
+  const same = `insert into holdfast.lease_line (name, id, owner, note, lapses_at, gone) values ($1, $2, '', '', now(), false)`
+  const inserted = await transaction(server, same, ['d', waiter.id])
+  await using other = storeAt(server.url())
+  const asked = acquire(other, waiter)
+  await until('its position waits', async () => {
+    const waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%' || $1 || '%'"
+    return (await server.query(waits, [waiter.id])).length > 0
+  })
+  const broken = (await store.break('d', { by: 'test' }, signal)) as bigint
+  expect(await hold(store, second)).toBeGreaterThan(broken)
+  await inserted.end('rollback')
+  // The holder is that of before the break. The core is told to ask again (`listens`), because it may have missed a wake.
+  expect(await asked).toMatchObject({ held: false, ahead: 0, listens: false, holder: { token } })
+
+  const later = claimOf('d', { queue: true })
+  expect(await acquire(store, later)).toMatchObject({ held: false, ahead: 1 })
+  let isWoken = false
+  await other.watch?.(waiter, () => (isWoken = true), signal)
+  await store.release(second, signal)
+  await until('it is woken', () => isWoken)
+  expect(await acquire(store, claimOf('d'))).toMatchObject({ held: false, ahead: 2 })
+  expect(await acquire(other, waiter)).toMatchObject({ held: true })
+})

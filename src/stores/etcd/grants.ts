@@ -111,10 +111,7 @@ export class Grants {
       if (isFull(error)) return 'full'
       return orMissing(error)
     })
-    if (outcome === 'full') {
-      loan.revision = undefined
-      return false
-    }
+    if (outcome === 'full') return false // the caller deletes the key alone
     const mark = outcome && leftAt(outcome, id)
     if (mark !== undefined) this.#leases.giveBack(id, seconds, loan, mark)
     else this.#leases.evict(id, loan)

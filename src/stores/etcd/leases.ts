@@ -77,9 +77,10 @@ export class Leases {
     if (!this.#pool.give(seconds, pooled)) this.#revokeSoon(pooled.lease)
   }
 
-  /** Revokes a lease instead of returning it, unless its loan is over. */
-  evict(id: string, loan: Loan): void {
-    if (this.#end(id, loan)) this.#revokeSoon(loan.pooled.lease)
+  /** Forgets the claim. Revokes its loan, if that is not over. */
+  evict(id: string, loan: Loan | undefined = this.#known.get(id)?.loan): void {
+    if (loan && this.#end(id, loan)) this.#revokeSoon(loan.pooled.lease)
+    this.forget(id)
   }
 
   /** Revokes pooled leases while that is quick. The others expire. */

@@ -1,6 +1,6 @@
 import type { BreakParameters, ClaimKey } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { isFull, isLeaseMissing, isRepetition } from './failure.ts'
+import { isFull } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import type { Grants } from './grants.ts'
 import type { Keys } from './keys.ts'
@@ -40,26 +40,12 @@ export class Releases {
   async release(key: ClaimKey, waiter: Waiter | undefined, signal: AbortSignal): Promise<'released' | 'gone'> {
     const { name, id } = key
     if (await this.#grants.leave(key, signal)) return 'released'
-    const known = this.#leases.known(id)
-    let mayBeDone = false
-    // Only the store that granted a pooled lease may revoke it.
-    if (known && (known.loan?.isOver === false || !isPooled(known.lease))) {
-      if (known.loan) known.loan.isOver = true
-      try {
-        await this.#leases.revoke(known.lease)
-        this.#leases.forget(id)
-        if (!waiter) return 'released'
-      } catch (error) {
-        if (!isLeaseMissing(error)) throw error
-        mayBeDone = isRepetition(error)
-      }
-    } else if (waiter) {
-      const place = this.#keys.place(name, id)
-      if ((await this.#gateway.txn(deletion(madeAt(place, waiter.revision), place))).succeeded) return 'released'
-    }
-    const found = await this.#withdraw(key, signal)
-    this.#leases.forget(id)
-    return found || mayBeDone ? 'released' : 'gone'
+    const place = this.#keys.place(name, id)
+    const hasLeft = waiter && (await this.#gateway.txn(deletion(madeAt(place, waiter.revision), place))).succeeded
+    const found = hasLeft || (await this.#withdraw(key, signal))
+    // A lease that is still lent has no key of the claim, and never will.
+    this.#leases.evict(id)
+    return found ? 'released' : 'gone'
   }
 
   /**

@@ -16,7 +16,7 @@ export function commandLinePage(page: string): string {
   return between(withCommands, 'help', [commonOptions(), ...helps].join('\n\n'))
 }
 
-/** docs/proof/fault-lab.md, with the faults of the lab and the engines that have them. */
+/** lab/judging.md, with the faults of the lab and the engines that have them. */
 export function faultsPage(page: string): string {
   const lines = Object.entries(FAULTS).map(
     ([name, { group, what }]) => `- \`${name}\` (${group}; ${enginesWith(name)}): ${what}`,

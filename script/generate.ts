@@ -19,7 +19,7 @@ const generated = new Map<string, (text: string) => string>([
   ['README.md', readmePage],
   ['docs/performance.md', performancePage],
   ['docs/reference/cli.md', commandLinePage],
-  ['docs/proof/fault-lab.md', faultsPage],
+  ['lab/judging.md', faultsPage],
   ['docs/reference/options.md', optionsPage],
   ['docs/reference/errors.md', errorsPage],
   ['docs/reference/events.md', eventsPage],

@@ -23,7 +23,7 @@ export function page(proofs: readonly Proof[]): string {
     .map(([, title]) => title)
   return `${[
     '# What the fault lab showed',
-    '`./script/prove` writes this page. [How a run is judged](fault-lab.md) explains the promises: safety, tokens, notified in time, waiting, liveness A and B. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. [results.json](results.json) has all data: faults, versions, machines, commits, and the command that repeats each run.',
+    '`./script/prove` writes this page. [How a run is judged](../../lab/judging.md) explains the promises: safety, tokens, notified in time, waiting, liveness A and B. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. [results.json](results.json) has all data: faults, versions, machines, commits, and the command that repeats each run.',
     [EXPLAINED, ...(unjudged.length > 0 ? [`Not judged in any run yet: ${unjudged.join(', ')}.`] : [])].join(' '),
     table(
       SEEN,

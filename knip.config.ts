@@ -32,7 +32,7 @@ const config: KnipConfig = {
       project: ['**/*.ts'],
     },
     lab: {
-      entry: ['run/{client,resource}-process.ts', '**/*.test.ts'],
+      entry: ['conformance/index.ts', 'run/{client,resource}-process.ts', '**/*.test.ts'],
       project: ['**/*.ts'],
       ignoreDependencies: ['ioredis', 'pg'],
     },

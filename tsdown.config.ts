@@ -19,7 +19,11 @@ const config: UserConfig = defineConfig({
   fixedExtension: false,
   plugins: [minifiedScripts()],
   // Declarations keep the doc comments. A stack trace keeps its functions and has one statement on a line.
-  outputOptions: { comments: { legal: false, annotation: true, jsdoc: false } },
+  outputOptions: {
+    comments: { legal: false, annotation: true, jsdoc: false },
+    // In a chunk with other code, it would make circles.
+    codeSplitting: { groups: [{ name: 'runtime', test: /rolldown.runtime/ }] },
+  },
   minify: { mangle: { keepNames: true }, compress: { sequences: false, keepNames }, codegen: false },
   dts: { entry: Object.values(ENTRIES) },
   // Users with TypeScript's default libraries need it for AsyncDisposable.

@@ -15,7 +15,6 @@ export const ENTRIES: Readonly<Record<string, string>> = {
   otel: 'src/observe/otel.ts',
   dashboard: 'src/dashboard/dashboard.ts',
   nestjs: 'src/integrations/nestjs/index.ts',
-  conformance: 'src/conformance/index.ts',
   testing: 'src/testing/index.ts',
 }
 

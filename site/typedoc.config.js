@@ -2,13 +2,15 @@ import { Comment, ReflectionKind } from 'typedoc'
 import { ENTRIES } from '../script/entries.ts'
 import { ENGINES } from '../src/engines.ts'
 
+const entries = {
+  ...Object.fromEntries(
+    Object.entries(ENTRIES).map(([name, path]) => [name === 'index' ? 'holdfast' : `holdfast/${name}`, path]),
+  ),
+  'holdfast-lab/conformance': 'lab/conformance/index.ts',
+}
+
 /** The entry points by the names that TypeDoc gives them, which are those of their sources. */
-const names = new Map(
-  Object.entries(ENTRIES).map(([name, path]) => [
-    path.replace(/(\/index)?\.ts$/, ''),
-    name === 'index' ? 'holdfast' : `holdfast/${name}`,
-  ]),
-)
+const names = new Map(Object.entries(entries).map(([name, path]) => [path.replace(/(\/index)?\.ts$/, ''), name]))
 
 const ABOUT = {
   holdfast: 'Locks and leases: what most programs import.',
@@ -19,7 +21,7 @@ const ABOUT = {
   'holdfast/otel': 'Metrics and traces for OpenTelemetry.',
   'holdfast/dashboard': 'The dashboard, to mount it in a server of yours.',
   'holdfast/nestjs': 'The module for Nest.',
-  'holdfast/conformance': 'The tests that every store must pass.',
+  'holdfast-lab/conformance': 'The tests that every store must pass.',
   'holdfast/testing': 'Kits for the tests of your code.',
 }
 
@@ -37,7 +39,7 @@ function rename({ converter }) {
 export default {
   name: 'API',
   plugin: ['typedoc-plugin-markdown', rename],
-  entryPoints: Object.values(ENTRIES).map(path => `../${path}`),
+  entryPoints: Object.values(entries).map(path => `../${path}`),
   basePath: '..',
   tsconfig: '../tsconfig.json',
   skipErrorChecking: true, // ./script/test checks the types

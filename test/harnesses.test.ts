@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { conformanceCases, excludedCases } from '../src/conformance/index.ts'
+import { conformanceCases, excludedCases } from '../lab/conformance/index.ts'
 import { ENGINES } from '../src/engines.ts'
 import { etcdHarness } from './harnesses/etcd.ts'
 import type { StoreHarness } from './harnesses/harness.ts'

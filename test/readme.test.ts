@@ -44,7 +44,9 @@ describe('the samples in the documentation', () => {
 
 /** The same program, with the sources of this checkout. */
 function overSources(program: string): string {
-  const moved = program.replaceAll(/'holdfast-(redlock|redis-semaphore)'/g, "'../../drop-ins/$1/index.ts'")
+  const moved = program
+    .replaceAll(/'holdfast-(redlock|redis-semaphore)'/g, "'../../drop-ins/$1/index.ts'")
+    .replaceAll("'holdfast-lab/conformance'", "'../../lab/conformance/index.ts'")
   return moved.replaceAll(/'holdfast(\/[\w/-]+)?'/g, (_, subpath = '') => `'../../${sourceOf(`holdfast${subpath}`)}'`)
 }
 

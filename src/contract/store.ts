@@ -1,7 +1,7 @@
 /**
  * The contract between the core and an engine. A store answers requests. The core does the waiting, the retries, the
  * timers and the deadlines. It relies on rules R1 to R15 (there is no R14) and on nothing else. A case of
- * `holdfast/conformance` that checks a rule begins with its number.
+ * `holdfast-lab/conformance` that checks a rule begins with its number.
  *
  * R1. No slot of a name is used twice, and every slot in use is below the limit of every claim that holds
  *     (`guarantees.exclusion`). So a claim of limit 1 holds alone. A grant takes the lowest free slots, one for each unit, and

@@ -1,5 +1,5 @@
 import { afterAll, describe, test, vi } from 'vitest'
-import { conformance } from '../../src/conformance/index.ts'
+import { conformance } from '../../lab/conformance/index.ts'
 import { isFull } from '../tier.ts'
 import type { StoreHarness } from './harness.ts'
 

@@ -1,4 +1,4 @@
-import type { Harness } from '../../src/conformance/index.ts'
+import type { Harness } from '../../lab/conformance/index.ts'
 import type { Guarantees } from '../../src/contract/store.ts'
 
 /** A harness of this repository: the store of `src/stores` that it tests, and how to stop its servers. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { conformanceCases } from '../../src/conformance/index.ts'
+import { conformanceCases } from '../../lab/conformance/index.ts'
 import { brokenRules } from '../model/name/broken.ts'
 import { type Flaw, flaws } from './flaws.ts'
 import { RULES } from './rules.ts'

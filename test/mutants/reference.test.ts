@@ -1,5 +1,5 @@
 import { describe, test, vi } from 'vitest'
-import { conformance } from '../../src/conformance/index.ts'
+import { conformance } from '../../lab/conformance/index.ts'
 import { harnessOf } from './wire.ts'
 
 vi.setConfig({ maxConcurrency: 20 })

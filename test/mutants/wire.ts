@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Harness } from '../../src/conformance/index.ts'
+import type { Harness } from '../../lab/conformance/index.ts'
 import { LeaseError } from '../../src/contract/errors.ts'
 import type {
   BreakParameters,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { inTime, TooSlow } from '../../../../lab/conformance/timing.ts'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
 import { until } from '../../../../lab/servers/until.ts'
-import { inTime, TooSlow } from '../../../conformance/timing.ts'
 import type { Store } from '../../../contract/store.ts'
 import { createLocks } from '../../../index.ts'
 import { acquire, claimOf, hold, look, signal, storeAt } from './support.ts'

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { inTime } from '../../../../lab/conformance/timing.ts'
 import type { TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { acquire, claimOf, hold, look } from '../../../../test/support.ts'
-import { inTime } from '../../../conformance/timing.ts'
 import type { Store } from '../../../contract/store.ts'
 import { createLocks, type Lease, type Locks } from '../../../index.ts'
 

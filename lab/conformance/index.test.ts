@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { memory } from '../stores/memory/index.ts'
+import { memory } from '../../src/stores/memory/index.ts'
 import { conformance, conformanceCases, excludedCases, type Harness, type Need } from './index.ts'
 
 const why = 'it is all in this process'

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Claim } from '../contract/store.ts'
-import { TURN } from '../contract/time.ts'
+import { type Claim, TURN } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Watch } from './client.ts'
 import { followUntilHeld, queueOf } from './queue.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Claim, type Grant, LARGEST_LIMIT, type LeaseRecord, MOST_UNITS } from '../contract/store.ts'
+import { type Claim, type Grant, LARGEST_LIMIT, type LeaseRecord, MOST_UNITS } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Busy, Claim } from '../contract/store.ts'
-import { LONGEST_ROUND_TRIP, TURN } from '../contract/time.ts'
+import { type Busy, type Claim, LONGEST_ROUND_TRIP, TURN } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'

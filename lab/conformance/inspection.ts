@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Claim } from '../contract/store.ts'
+import type { Claim } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
 import { until } from './timing.ts'
 

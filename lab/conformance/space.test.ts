@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { LeaseError } from '../contract/errors.ts'
-import type { Store } from '../contract/store.ts'
-import { memory } from '../stores/memory/index.ts'
+import { LeaseError } from '../../src/index.ts'
+import type { Store } from '../../src/store.ts'
+import { memory } from '../../src/stores/memory/index.ts'
 import { conformanceCases, type Harness } from './index.ts'
 import { Space } from './space.ts'
 

@@ -1,4 +1,4 @@
-import type { BreakParameters, Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store } from '../contract/store.ts'
+import type { BreakParameters, Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store } from '../../src/store.ts'
 
 type Verb = 'acquire' | 'renew' | 'annotate' | 'release'
 

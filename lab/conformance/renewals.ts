@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { LeaseError } from '../contract/errors.ts'
+import { LeaseError } from '../../src/index.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'

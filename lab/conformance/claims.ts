@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Claim } from '../contract/store.ts'
-import { LONGEST_REQUEST } from '../contract/time.ts'
+import { type Claim, LONGEST_REQUEST } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import { inTime, TooSlow, until } from './timing.ts'

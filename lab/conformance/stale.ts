@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
-import { request } from '../contract/request.ts'
-import type { Claim, Grant } from '../contract/store.ts'
-import { LONGEST_REQUEST, requestLimit, systemClock } from '../contract/time.ts'
+import { type Claim, type Grant, LONGEST_REQUEST, requestLimit } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Cure } from './harness.ts'
@@ -183,13 +181,14 @@ async function givenUp(
   const ttl = verb === 'break' ? Number.POSITIVE_INFINITY : claim.ttl
   const limit = requestLimit(ttl, verb === 'acquire' ? store.guarantees.acquireShare : undefined)
   const sent = performance.now()
-  const stale = request<unknown>(systemClock(), limit, signal =>
-    verb === 'break' ? store.break(claim.name, { by: 'test' }, signal) : store[verb](claim, signal),
-  )
-  const outcome = stale.then(
+  const controller = new AbortController()
+  const { signal } = controller
+  const stale = verb === 'break' ? store.break(claim.name, { by: 'test' }, signal) : store[verb](claim, signal)
+  const answer = stale.then(
     () => assert.fail('the harness did not hold the request back'),
     () => {},
   )
+  const outcome = Promise.race([answer, sleep(limit)]).finally(() => controller.abort())
   await Promise.all([outcome, meanwhile()])
   // It may have failed sooner, and the server's clock may count whole milliseconds.
   await sleep(Math.max(sent + 1.1 * limit - performance.now(), 0))

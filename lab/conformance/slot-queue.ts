@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Claim, LARGEST_LIMIT } from '../contract/store.ts'
-import { TURN } from '../contract/time.ts'
+import { type Claim, LARGEST_LIMIT, TURN } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Watch } from './client.ts'
 import { followUntilHeld, LONGEST_POSITION, queueOf } from './queue.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createLocks } from '../create-locks.ts'
+import { createLocks } from '../../src/index.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { margin } from '../contract/time.ts'
-import { createLocks } from '../create-locks.ts'
+import { createLocks } from '../../src/index.ts'
+import { margin } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
 import { block, inTime, sleep, TooSlow, until } from './timing.ts'
 import { Wire } from './wire.ts'

@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict'
-import { LeaseError } from '../contract/errors.ts'
-import { isLease } from '../contract/record.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, NodeRecord, Query, Store, Wake } from '../contract/store.ts'
-import type { LocksDefaults } from '../core/options.ts'
-import { createLocks, type Locks } from '../create-locks.ts'
+import { createLocks, LeaseError, type Locks, type LocksDefaults } from '../../src/index.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, NodeRecord, Query, Store, Wake } from '../../src/store.ts'
 import { sleep, TooSlow, within } from './timing.ts'
 
 /** A watch of a case. */
@@ -87,7 +84,7 @@ export class Client {
   }
 
   async inspect(query: Query): Promise<LeaseRecord[]> {
-    return (await this.records(query)).filter(isLease)
+    return (await this.records(query)).filter(record => 'owner' in record)
   }
 
   /** What it shows, with the states of its servers. */

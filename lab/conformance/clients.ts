@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { LeaseError } from '../contract/errors.ts'
-import type { Claim, Store } from '../contract/store.ts'
+import { LeaseError } from '../../src/index.ts'
+import type { Claim, Store } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
 import { within } from './timing.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { Store } from '../contract/store.ts'
-import { createLocks } from '../create-locks.ts'
+import { createLocks } from '../../src/index.ts'
+import type { Store } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
 import { inTime, sleep, TooSlow, until } from './timing.ts'
 import { Wire } from './wire.ts'

@@ -1,4 +1,4 @@
-import type { Store } from '../contract/store.ts'
+import type { Store } from '../../src/store.ts'
 
 /** Undoes a fault. Resolves when the server serves again. */
 export type Cure = () => Promise<void>

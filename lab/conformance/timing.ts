@@ -1,5 +1,5 @@
 import { AssertionError } from 'node:assert'
-import { LeaseError } from '../contract/errors.ts'
+import { LeaseError } from '../../src/index.ts'
 
 /** Milliseconds within which every request must be answered, on the slowest machine. */
 const LIMIT = 10_000

@@ -72,7 +72,8 @@ function unsafe(folder: string): string | undefined {
   const stats = lstatSync(folder)
   if (!stats.isDirectory()) return 'is a link'
   if (stats.uid !== (process.geteuid?.() ?? 0)) return 'belongs to another user'
-  if ((stats.mode & 0o022) !== 0) return 'can be written to by other users (run chmod go-w on it)'
+  // Windows has no modes: there only its user can write to the folder of a profile.
+  if (process.geteuid && (stats.mode & 0o022) !== 0) return 'can be written to by other users (run chmod go-w on it)'
   return undefined
 }
 

@@ -83,6 +83,8 @@ export function checkWait(value: unknown, what: string): asserts value is number
 export function checkHeartbeat(value: unknown, hasThread: boolean): asserts value is boolean | 'thread' {
   if (typeof value === 'boolean') return
   if (value !== 'thread') throw invalid(`heartbeat must be true, false or 'thread', not ${show(value)}`)
+  if (process.versions.bun ?? process.versions.deno)
+    throw invalid("heartbeat: 'thread' shares memory as only Node can: use heartbeat: true, or run Node")
   if (hasThread) return
   throw invalid(
     "heartbeat: 'thread' needs a store that a second thread can open: make the locks with " +

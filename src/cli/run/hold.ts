@@ -32,7 +32,7 @@ const UNWATCHED = 'UNWATCHED'
 /** Throws on a platform without process groups: a command could not be ended with all that it started. */
 export function checkPlatform(verb: string): void {
   if (process.platform !== 'win32') return
-  const message = `holdfast ${verb} needs process groups, so it runs only on Linux and macOS`
+  const message = `holdfast ${verb} needs process groups, which Windows does not have: use WSL, a container, or the library`
   throw new Failure(EXIT.unavailable, 'UNSUPPORTED', message)
 }
 

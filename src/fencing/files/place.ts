@@ -132,7 +132,7 @@ function unusable(cause: unknown, message: string): LeaseError {
  * chose, it would give that user the rights of the writer.
  */
 function modeFor({ mode, uid }: BigIntStats): number {
-  const isForeign = process.geteuid !== undefined && Number(uid) !== process.geteuid()
+  const isForeign = Number(uid) !== (process.geteuid?.() ?? Number(uid))
   return isForeign ? 0o600 : Number(mode) & 0o777
 }
 

@@ -62,15 +62,15 @@ async function write(lease: Holder, place: Place, data: FileData, options: FileF
   try {
     await raise(marks, place)
     await writeSynced(temporary, data, place)
-    // The folder is opened before the rename, so that after it only the sync can fail.
-    using opened = new Folder(folder)
+    // The folder is opened before the rename, so that after it only the sync can fail. Windows cannot sync a folder.
+    using opened = process.platform === 'win32' ? undefined : new Folder(folder)
     const replace = (): void => {
       assertNotEnded(lease)
       renameSync(temporary, place.path)
       isReplaced = true
     }
     await marks.whenUnlocked(() => marks.whileHighest(key, mark, replace), wait, signal)
-    opened.sync()
+    opened?.sync()
   } catch (error) {
     if (isReplaced) throw notDurable(error, place.path)
     rmSync(temporary, { force: true })

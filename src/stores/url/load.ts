@@ -24,7 +24,8 @@ export function load(name: string): unknown {
   if (own) return own
   const project = join(process.cwd(), 'any.js')
   const path = resolveFrom(project, name)
-  if (path === undefined || !hasThisPackage(project)) return undefined
+  // Windows does not tell who may write to a file, so nothing is loaded from there.
+  if (path === undefined || !process.geteuid || !hasThisPackage(project)) return undefined
   const open = openToOthers(path)
   if (open === undefined) return loadFrom(project, name)
   const text = `${name} was not loaded from ${path}, because others own or may write to ${open}`

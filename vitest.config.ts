@@ -10,7 +10,11 @@ const LONG =
   /\/(conformance[^/]*|lab\/run\/run|etcd\/test\/cluster|advice\/test\/ttl|failover|thread\/test\/\w+|limits\/\w+|demo|screens|death|fleet)\.test\.ts$/
 
 /** They need Chromium, or packages that only `./script/test --full` installs. */
-const FULL_ONLY = ['test/{browser,alongside}/**', 'examples/integrations/**']
+const FULL_ONLY = [
+  'test/{browser,alongside}/**',
+  'test/package/{managers,runtimes,tarballs}.test.ts',
+  'examples/integrations/**',
+]
 
 const MEMORY = '/dev/shm'
 

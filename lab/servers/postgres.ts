@@ -6,6 +6,7 @@ import { findBinary } from './binary.ts'
 import type { ShiftedClock } from './clock.ts'
 import { driver } from './driver.ts'
 import { type Command, newPlace, type Place, ServerProcess, stateOf } from './process.ts'
+import { install } from './template.ts'
 import { until } from './until.ts'
 
 const PACKAGE = 'postgresql'
@@ -48,47 +49,29 @@ export class PostgresServer extends ServerProcess {
     const user = unprivileged()
     if (user) chownSync(this.folder, user.uid, user.gid)
     if (clock) chmodSync(dirname(clock.env.HOLDFAST_CLOCK ?? ''), 0o711)
-    const access = standbyOf?.password === undefined ? {} : { PGPASSWORD: standbyOf.password }
-    const run = (name: string, ...args: string[]): void => {
-      const { path, env } = findBinary(name, PACKAGE)
-      execFileSync(path, args, { ...user, cwd: this.folder, env: { ...process.env, ...env, ...access }, stdio: 'pipe' })
-    }
     if (standbyOf) {
-      run(
-        'pg_basebackup',
-        '-D',
-        this.#data,
-        '-h',
-        standbyOf.host,
-        '-p',
-        `${standbyOf.port}`,
-        '-U',
-        'postgres',
-        '-R',
-        '-c',
-        'fast',
-      )
+      const { path, env } = findBinary('pg_basebackup', PACKAGE)
+      const access = standbyOf.password === undefined ? {} : { PGPASSWORD: standbyOf.password }
+      const primary = ['-h', standbyOf.host, '-p', `${standbyOf.port}`, '-U', 'postgres']
+      execFileSync(path, ['-D', this.#data, ...primary, '-R', '-c', 'fast'], {
+        ...user,
+        cwd: this.folder,
+        env: { ...process.env, ...env, ...access },
+        stdio: 'pipe',
+      })
     } else {
       const secret = join(this.folder, 'password')
-      writeFileSync(secret, password ?? 'none', { mode: 0o600 })
-      if (user) chownSync(secret, user.uid, user.gid)
-      const auth = password === undefined ? 'trust' : 'scram-sha-256'
-      run(
-        'initdb',
-        '-D',
-        this.#data,
-        '-U',
-        'postgres',
-        '-A',
-        auth,
-        '--pwfile',
-        secret,
-        '-E',
-        'UTF8',
-        '--locale=C',
-        '-N',
-      )
-      rmSync(secret)
+      if (password !== undefined) {
+        writeFileSync(secret, password, { mode: 0o600 })
+        if (user) chownSync(secret, user.uid, user.gid)
+      }
+      const access = password === undefined ? ['-A', 'trust'] : ['-A', 'scram-sha-256', '--pwfile', secret]
+      install(this.#data, {
+        ...findBinary('initdb', PACKAGE),
+        args: folder => ['-D', folder, '-U', 'postgres', ...access, '-E', 'UTF8', '--locale=C', '-N'],
+        user,
+      })
+      rmSync(secret, { force: true })
     }
     const settings: Record<string, string | number> = {
       listen_addresses: this.host,

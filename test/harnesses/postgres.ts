@@ -49,6 +49,7 @@ function poolerHarness(): StoreHarness {
   return {
     name: 'postgres (pgbouncer)',
     store: 'postgres',
+    repeats: 'postgres (pg Pool)',
     open: async () => (await started.value).store(),
     faults: deaths(started),
     lacks: {

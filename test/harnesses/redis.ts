@@ -53,17 +53,15 @@ export const clients: Readonly<Record<string, (port: number) => Promise<Owned>>>
   },
 }
 
-const popular = ['ioredis', 'node-redis']
-
-/** Over one server, with the two client libraries that most people use. */
-export function redisHarnesses(): StoreHarness[] {
-  return popular.map(name => nodeHarness(name))
+/** Over one server, with the client library that most people use. */
+export function redisHarness(): StoreHarness {
+  return nodeHarness('ioredis')
 }
 
 /** Over one server, with the other client libraries. */
 export function redisClientHarnesses(): StoreHarness[] {
   return Object.keys(clients)
-    .filter(name => !popular.includes(name))
+    .filter(name => name !== 'ioredis')
     .map(name => nodeHarness(name, 'redis (ioredis)', name === 'iovalkey'))
 }
 
@@ -77,10 +75,14 @@ export function redisTopologyHarnesses(): StoreHarness[] {
       )
       return { client, close: () => client.disconnect() }
     }),
-    clusterHarness('redis cluster (node-redis)', ports => {
-      const client = createCluster({ rootNodes: ports.map(port => ({ socket: { host, port } })) })
-      return { client, close: () => {} }
-    }),
+    clusterHarness(
+      'redis cluster (node-redis)',
+      ports => {
+        const client = createCluster({ rootNodes: ports.map(port => ({ socket: { host, port } })) })
+        return { client, close: () => {} }
+      },
+      'redis cluster (ioredis)',
+    ),
     sentinelHarness(),
   ]
 }
@@ -121,7 +123,7 @@ function nodeHarness(client: string, repeats?: string, isShipped = false): Store
   }
 }
 
-function clusterHarness(name: string, create: (ports: number[]) => Owned): StoreHarness {
+function clusterHarness(name: string, create: (ports: number[]) => Owned, repeats?: string): StoreHarness {
   const started = new Lazy(async stack => {
     const cluster = stack.use(await startCluster())
     const owned = stack.adopt(create(cluster.nodes.map(node => node.port)), ({ close }) => close())
@@ -130,6 +132,7 @@ function clusterHarness(name: string, create: (ports: number[]) => Owned): Store
   return {
     name,
     store: 'redis',
+    repeats,
     open: async () => redis((await started.value).client),
     faults: deaths(started, ({ cluster }) => cluster.agreed()),
     lacks: {
@@ -154,6 +157,7 @@ function sentinelHarness(): StoreHarness {
   return {
     name: 'redis sentinel (ioredis)',
     store: 'redis',
+    repeats: 'redis (ioredis)',
     open: async () => redis((await started.value).client),
     lacks: {
       ...byGuarantees,

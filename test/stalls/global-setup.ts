@@ -11,9 +11,10 @@ declare module 'vitest' {
   }
 }
 
-/** Watches the machine while tests run. */
+/** Watches the machine while tests run, and gives them a folder for what they need only once. */
 export default function setup(project: TestProject): () => void {
-  const folder = mkdtempSync(join(tmpdir(), 'stalls-'))
+  const folder = mkdtempSync(join(project.config.env.TMPDIR ?? tmpdir(), 'stalls-'))
+  process.env.HOLDFAST_TEMPLATES = folder
   const file = join(folder, 'stalls')
   writeFileSync(file, '')
   const monitor = fork(join(import.meta.dirname, 'monitor.ts'), [file])

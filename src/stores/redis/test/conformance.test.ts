@@ -1,4 +1,4 @@
 import { conform } from '../../../../test/harnesses/conform.ts'
-import { redisHarnesses } from '../../../../test/harnesses/redis.ts'
+import { redisHarness } from '../../../../test/harnesses/redis.ts'
 
-conform(...redisHarnesses())
+conform(redisHarness())

@@ -28,8 +28,13 @@ function commonOptions(): string {
   return `## Options of every command\n\n${list(COMMON.map(rowOf))}\n\n${DURATION}`
 }
 
+/** Commands whose options their `--help` lists: they are for trials, and need no page. */
+const TRIALS: readonly string[] = ['demo', 'prove']
+
 /** What an earlier command has in the same words is not repeated. */
 function sectionOf(name: string, help: CommandHelp, shown: Set<unknown>): string {
+  if (TRIALS.includes(name))
+    return [`## holdfast ${name}`, `\`holdfast ${help.usage}\``, ...help.text.map(plain)].join('\n\n')
   const isNew = (part: unknown): boolean => !shown.has(part) && Boolean(shown.add(part))
   const options = help.options.filter(isNew)
   const exitCodes = (help.exitCodes ?? []).filter(([code, meaning]) => isNew(`${code} ${meaning}`))

@@ -7,7 +7,7 @@ import { table } from './proof/page.ts'
 
 const SOURCE = 'src/contract/errors.ts'
 
-/** docs/reference/errors.md, with a row for each code and for each field, from their doc comments. */
+/** docs/reference/errors.md, with a row for each code, from their doc comments, and the names of the fields. */
 export function errorsPage(page: string): string {
   const source = readFileSync(join(import.meta.dirname, '..', SOURCE), 'utf8')
   const codes = Array.from(
@@ -18,15 +18,15 @@ export function errorsPage(page: string): string {
     },
   )
   const [, body = ''] = /^export interface LeaseErrorOf<.*?\{\n(.*?)^\}/ms.exec(source) ?? []
-  const members = body.matchAll(/^ {2}\/\*\*((?:(?!\*\/).)*)\*\/\n {2}readonly (\w+): ([^\n]*)$/gms)
-  const fields = Array.from(members, ([, comment = '', name = '', type = '']) => {
+  const members = body.matchAll(/^ {2}readonly (\w+): ([^\n]*)$/gm)
+  const fields = Array.from(members, ([, name = '', type = '']) => {
     const [, of = ''] = /^Code extends (.*?) \?/.exec(type) ?? []
     const codes = of.replaceAll("'", '`').replaceAll(' | ', ', ')
-    return `- \`${name}\`${codes ? ` (${codes})` : ''}: ${plain(comment)}`
+    return `\`${name}\`${codes ? ` (${codes})` : ''}`
   })
   const tables = [
     table(['code', 'what happened, and what to do', '`retryable`', 'exit code'], codes),
-    `Fields, of every error unless codes are named:\n\n${fields.join('\n')}`,
+    `Fields, of every error unless codes are named: ${fields.join(', ')}.`,
   ]
   return between(page, 'errors', tables.join('\n\n'))
 }

@@ -60,6 +60,9 @@ const LISTED: readonly Listed[] = [
   ['`@LeaseCron` of Nest', 'src/integrations/nestjs/lease-cron.ts', 'LeaseCronOptions'],
 ]
 
+/** From here on the options of one store, fence or integration: their first sentence is enough to choose, and its page says more. */
+const BRIEF_FROM = 'Every store'
+
 /** Types that a default shows. */
 const SIMPLE: ReadonlySet<string> = new Set(['`number`', '`string`', '`boolean`'])
 
@@ -77,19 +80,24 @@ export function optionsPage(page: string): string {
   const known = new Set([...ELSEWHERE, ...LISTED.map(([, , name]) => name)])
   const missing = exported().filter(name => !known.has(name))
   if (missing.length > 0) throw new Error(`script/options.ts does not list ${missing.join(', ')}`)
-  const sections = LISTED.flatMap(([title, path, name]) => {
+  const sections = LISTED.flatMap(([title, path, name], index) => {
     const members = membersOf(path, name)
     if (members.length === 0) return []
-    return [`## ${title}\n\n${members.map(line).join('\n')}`]
+    const isBrief = LISTED.findIndex(([other]) => other === BRIEF_FROM) <= index
+    return [`## ${title}\n\n${members.map(member => line(member, isBrief)).join('\n')}`]
   })
   return between(page, 'options', sections.join('\n\n'))
 }
 
-function line({ name, type, text, default: fallback }: Member): string {
+function line({ name, type, text, default: fallback }: Member, isBrief: boolean): string {
   const shown = fallback === "''" ? 'empty' : fallback
   const kind = SIMPLE.has(type) && fallback !== 'none' ? [] : [type]
   const facts = [...kind, ...(fallback === 'required' ? [fallback] : fallback === 'none' ? [] : [`default ${shown}`])]
-  return `- \`${name}\` (${facts.join(', ')})${text ? `: ${text}` : ''}`
+  return `- \`${name}\` (${facts.join(', ')})${text ? `: ${isBrief ? firstSentence(text) : text}` : ''}`
+}
+
+function firstSentence(text: string): string {
+  return /^.*?[.?](?= [A-Z`0-9]|$)/s.exec(text)?.[0] ?? text
 }
 
 /** Throws if a member has no doc comment. */

@@ -3,7 +3,7 @@ import type { Rolldown } from 'tsdown'
 import type { Program } from '../src/stores/redis/script.ts'
 
 /** How a module makes its scripts, and their names. */
-const CALL = /(?<=^export const (\w+): \w+ = )(?:scriptOf\(\{.*?^\}\)|programOf\(`.*?^`\))/gms
+const CALL = /(?<=^export const (\w+): \w+ = )(?:scriptOf\(\{.*?^\}\)|programIn\('.*?'\))/gms
 
 /** Strings, which stay, and the beginnings of others; comments and ends of lines; signs with spaces around them. */
 const TOKENS = /'(?:[^'\\\n]|\\.)*'|"|\[\[|(?: *(?:--.*)?\n)+ *| ?([=+*/<>,#{}()]) ?/g

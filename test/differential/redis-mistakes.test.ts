@@ -7,7 +7,7 @@ import { isFull } from '../tier.ts'
 const VERBS = '../../src/stores/redis/verbs.ts'
 
 const MISTAKES: readonly (readonly [what: string, from: string, to: string])[] = [
-  ['no grace period', '(name.since or name.ends) + 100 + roundTrip', 'name.since or name.ends'],
+  ['no grace period', '(name.since or name.ends) + TURN + roundTrip', 'name.since or name.ends'],
   ['a small claim overtakes a large one', 'if not limit or not fits(name, limit, units)', 'if not limit'],
   ['the largest limit counts', 'least = math.min(least, each)', 'least = math.max(least % math.huge, each)'],
   ['a slot is given twice', 'digit = digit + 2 ^ bit', 'digit = digit'],

@@ -5,6 +5,9 @@ import { invalid } from '../../contract/check.ts'
 const OPEN = ':{:'
 const CLOSE = '}'
 
+/** The suffixes of the keys of claims that share a name, and of its queue. */
+export const CLAIMS: readonly string[] = [':line', ':lapse', ':claim']
+
 /**
  * The keys of one store. The keys of a name begin with its `lease` key, share a hash tag, and differ from those of any
  * other name.

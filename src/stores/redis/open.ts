@@ -9,8 +9,7 @@ import { NEVER } from '../wire/timeouts.ts'
 import { openWire, type RedisClient } from './client.ts'
 import { driverOf } from './driver.ts'
 import { redis } from './index.ts'
-import { Keys } from './keys.ts'
-import { CLAIMS } from './rules.ts'
+import { CLAIMS, Keys } from './keys.ts'
 
 /** The address of a server and the login. */
 export interface Target {

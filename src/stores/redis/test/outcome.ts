@@ -8,11 +8,6 @@ export async function serverTime(client: Redis): Promise<number> {
   return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
 }
 
-/** The same script without its fast path. It has as many lines, because errors name them. */
-export function withoutFastPath(source: string, fastPath: string): string {
-  return source.replace(fastPath, fastPath.replaceAll(/.+/g, ''))
-}
-
 /** What a script answers, and all that the server keeps then. Times are relative to that of the answer. */
 export async function outcome(
   client: Redis,

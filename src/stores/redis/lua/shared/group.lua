@@ -1,8 +1,6 @@
-/**
- * Lua about the claims that share a name. They are members of `:line`, and the negative end of the lease is the score.
- * Their entries are in `:claim`. The score of a waiter in `:line` is the number of its arrival.
- */
-export const group: string = `
+-- The claims that share a name. They are members of `:line`, and the negative end of the lease is the score. Their entries
+-- are in `:claim`. The score of a waiter in `:line` is the number of its arrival.
+
 -- The keys of claims last a second longer than the last of them.
 local function extend(key, kinds, life)
   for _, kind in ipairs(kinds) do
@@ -28,7 +26,7 @@ local function take(name, units)
   return table.concat(slots, ',')
 end
 
--- How many members have each limit: 'LIMITxCOUNT,'.
+-- Changes by BY the number of members that have LIMIT. `limits` lists them as 'LIMITxCOUNT,'.
 local function count(name, limit, by)
   local found
   name.limits = string.gsub(name.limits, '(%d+)x(%d+),', function(each, many)
@@ -51,14 +49,14 @@ local function enroll(key, name, id, ends, ttl, limit, units, token, details)
   return slots
 end
 
--- The token, ttl, limit, slots and details of a member, from its entry.
+-- Reads the token, ttl, limit, slots and details of a member from its entry.
 local function memberOf(name, entry)
   if not name.gen or name.lost then return nil end
   local gen, token, ttl, limit, slots, details = match(entry or '', '^h (%d+) (%d+) (%d+) (%d+) ([^ ]+) (.*)$')
   if gen == name.gen then return token, ttl, limit, slots, details end
 end
 
--- The channel, arrival, round trip, limit, units and details of a waiter, from its entry.
+-- Reads the channel, arrival, round trip, limit, units and details of a waiter from its entry.
 local function waiterOf(entry)
   return match(entry or '', '^w ([^ ]+) (%d+) (%d+) (%d+) (%d+) (.*)$')
 end
@@ -141,7 +139,7 @@ local function shorten(key, name)
   mark(key, name)
 end
 
--- The member whose lease ends first, and when.
+-- Answers when the first lease of a member ends, and whose it is.
 local function nextOf(key, name)
   if not name.next then
     local member = call('ZREVRANGEBYSCORE', key .. ':line', '(0', '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
@@ -152,7 +150,7 @@ local function nextOf(key, name)
   return name.next, name.first
 end
 
--- Reads the members of a group as far as needed: those that have ended leave.
+-- Reads a group, and removes the members whose leases have ended.
 local function openGroup(key, name)
   local gen, since, used, limits, map = match(name.rest, '^(%d+) (%d+) (%d+) ([^ ]+) (%x+)')
   if not gen then error('FORMAT 1') end
@@ -165,4 +163,3 @@ local function openGroup(key, name)
     settle(key, name)
   end
 end
-`

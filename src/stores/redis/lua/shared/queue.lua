@@ -1,13 +1,6 @@
-import { TURN } from '../../contract/time.ts'
-import { positionLifetime } from '../rules/name.ts'
+-- Decides who is next for a name, by the rules of `Name` in stores/rules/name.ts. A waiter that was passed is only in `:lapse`
+-- and `:claim`, until it asks again.
 
-const LONGEST_LIFETIME = positionLifetime(Number.POSITIVE_INFINITY)
-
-/**
- * Lua that decides who is next for a name, by the rules of `Name` in `rules/name.ts`. A waiter that was passed is only in
- * `:lapse` and `:claim`, until it asks again.
- */
-export const name: string = `
 local function firsts(key) return call('ZRANGEBYSCORE', key .. ':line', '(0', '+inf', 'LIMIT', 0, 2) end
 
 local function leave(key, ids)
@@ -27,9 +20,9 @@ local function withdraw(key, name, ids)
   elseif before[2] ~= after[2] then seconds[key] = true end
 end
 
--- The waiters whose positions have lapsed.
+-- Finds the waiters whose positions have lapsed.
 local function lapsed(key)
-  local lapse, longest = key .. ':lapse', now + ${LONGEST_LIFETIME}
+  local lapse, longest = key .. ':lapse', now + LONGEST_LIFETIME
   local last = call('ZREVRANGE', lapse, 0, 0, 'WITHSCORES')
   -- Without that key, such as when nobody has asked for a while. That of the queue lasts as long as the leases of a group.
   if not last[1] then return call('ZRANGEBYSCORE', key .. ':line', '(0', '+inf', 'LIMIT', 0, 1000) end
@@ -42,7 +35,7 @@ local function lapsed(key)
   return call('ZRANGEBYSCORE', lapse, '-inf', now, 'LIMIT', 0, 1000)
 end
 
--- The same, without what has ended. All of a call has one time, so this is done once.
+-- Reads a name, without what has ended. All requests of a call have one time, so this is done once.
 local function open(key)
   local name = names[key]
   if name then return name end
@@ -80,15 +73,15 @@ local function fits(name, limit, units)
   return limit >= least or at * 4 - 4 + math.floor(math.log(tonumber(digit, 16)) / math.log(2) + 0.01) < limit
 end
 
--- When the first waiter may be passed: after its grace period, if it fits. And the first two.
+-- Answers when the first waiter may be passed, which is after its grace period if it fits, and the first two waiters.
 local function passableAt(key, name)
   local first, second = unpack(firsts(key))
   local _, _, roundTrip, limit, units = waiterOf(first and call('HGET', key .. ':claim', first))
   if not limit or not fits(name, limit, units) then return math.huge, first, second end
-  return (name.since or name.ends) + ${TURN} + roundTrip, first, second
+  return (name.since or name.ends) + TURN + roundTrip, first, second
 end
 
--- When a claim that has AHEAD waiters before it may be granted at the earliest, if nothing is freed.
+-- Answers the earliest time at which a claim that has AHEAD waiters before it may be granted if nothing is freed.
 local function soonest(key, name, ahead)
   local at = name.state == 'held' and name.ends or name.gen and nextOf(key, name) or math.huge
   if ahead == 0 then return at end
@@ -98,9 +91,9 @@ local function soonest(key, name, ahead)
   return math.min(at, passable, call('ZSCORE', key .. ':lapse', first) or now)
 end
 
--- A claim joins the queue, or keeps its position. ARRIVAL: where it was.
+-- Lets a claim join the queue or keep its position. ARRIVAL is its position if it has one.
 local function join(key, name, id, arrival, ttl, roundTrip, limit, units, details)
-  local lifetime = math.min(math.max(ttl, ${positionLifetime(0)}), ${LONGEST_LIFETIME})
+  local lifetime = math.min(math.max(ttl, SHORTEST_LIFETIME), LONGEST_LIFETIME)
   if arrival then
     mayGrow(key)
   else
@@ -118,7 +111,7 @@ local function join(key, name, id, arrival, ttl, roundTrip, limit, units, detail
 end
 
 -- Wakes the first waiter if it fits, and tells the second to come after its grace period.
-local function wake(key)
+function made.wake(key)
   local name = open(key)
   if name.line == '0' or name.state == 'held' and name.share == '' then return end
   local at, first, second = passableAt(key, name)
@@ -130,4 +123,3 @@ local function wake(key)
   if freed[key] then hint(first, first) end
   if second then hint(second, second .. ' ' .. format('%.0f', math.max(at - now, 0))) end
 end
-`

@@ -1,11 +1,11 @@
-/** Lua that reads and writes the value of a name. The value contains the claim that holds the name alone. */
-export const state: string = `
--- Names of which slots were freed, or which have another first waiter; and those with another second one.
+-- The value of a name, which contains the claim that holds the name alone.
+
+-- The names of which slots were freed or which have another first waiter, and the names that have another second waiter.
 local freed, seconds = {}, {}
 
 local function isOf(id, text) return sub(text, 1, #id + 1) == id .. ' ' end
 
--- A time in 13 digits. Many requests of a call have the same.
+-- Formats a time in 13 digits. Many requests of a call have the same time.
 local stamps = {}
 local function stamp(at)
   local text = stamps[at]
@@ -16,7 +16,7 @@ local function stamp(at)
   return text
 end
 
--- Writes the start of a value in place, at a fixed width: until or since when it is held or free, and if there is a queue.
+-- Writes the start of a value in place, at a fixed width: its state, the time of that, and whether there is a queue.
 local function mark(key, name) put(key, 'SETRANGE', key, '2', stamp(name.ends) .. ' ' .. name.state .. ' ' .. name.line) end
 
 local function write(key, name)
@@ -27,8 +27,9 @@ local function write(key, name)
   name.size = math.max(name.size, #text)
 end
 
--- What the value of a name says: is it \`free\`, \`held\` by one claim or by \`many\`; until when, or since when is it free; is
--- there a queue ('1'); the last token; the ttl of the holder, and '/LIMIT/UNITS' of one that holds alone and would share.
+-- Reads the value of a name: its state (`free`, `held` by one claim, or held by `many`), the time when it ends or when it
+-- became free, whether there is a queue ('1'), the last token, the ttl of the holder, and '/LIMIT/UNITS' of a claim that
+-- holds alone and would share.
 local function read(key)
   local value = call('GET', key)
   if not value then return { state = 'free', ends = 0, line = '0', token = '0', ttl = '0', share = '', rest = '- []', size = 0 } end
@@ -42,4 +43,3 @@ local function read(key)
   end
   return name
 end
-`

@@ -9,6 +9,7 @@ export const ENTRIES: Readonly<Record<string, string>> = {
   index: 'src/index.ts',
   'current-lease': 'src/current-lease.ts',
   store: 'src/store.ts',
+  cas: 'src/stores/cas/index.ts',
   ...Object.fromEntries(ENGINES.map(({ name }) => [name, `src/stores/${name}/index.ts`])),
   ...Object.fromEntries(fences().map(name => [`fencing/${name}`, `src/fencing/${name}/index.ts`])),
   prometheus: 'src/observe/prometheus.ts',

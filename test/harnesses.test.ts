@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { conformanceCases, excludedCases } from '../lab/conformance/index.ts'
 import { ENGINES } from '../src/engines.ts'
+import { memoryRegisterHarness, sqlRegisterHarness } from './harnesses/cas.ts'
 import { etcdHarness } from './harnesses/etcd.ts'
 import { type StoreHarness, usualCases } from './harnesses/harness.ts'
 import { memoryHarness } from './harnesses/memory.ts'
@@ -25,6 +26,8 @@ const sources: readonly (() => StoreHarness | StoreHarness[])[] = [
   mysqlHarness,
   etcdHarness,
   zookeeperHarness,
+  memoryRegisterHarness,
+  sqlRegisterHarness,
 ]
 const all = sources.flatMap(source => source())
 

@@ -28,6 +28,7 @@ const RINGS: Record<string, readonly string[]> = {
   'src/stores/url': ['src/contract'],
   'src/stores/wire': ['src/contract', 'src/stores/rules', 'src/stores/url'],
   'src/stores/quorum': SKELETON,
+  'src/stores/cas': SKELETON,
   ...Object.fromEntries(ENGINES.map(({ name }) => [`src/stores/${name}`, SKELETON])),
   'src/stores/redlock': [...SKELETON, 'src/stores/quorum', 'src/stores/redis'],
   'src/fencing': ['src/contract', 'src/core/work.ts', 'src/stores'],

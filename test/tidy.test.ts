@@ -13,7 +13,7 @@ const STORE_PAGES = files('docs/stores/*.md').filter(path => !path.endsWith('REA
 
 const manifest = JSON.parse(read('package.json'))
 /** Folders of src/stores that several engines share. */
-const SHARED_FOLDERS = ['rules', 'url', 'wire', 'quorum']
+const SHARED_FOLDERS = ['rules', 'url', 'wire', 'quorum', 'cas']
 
 /** Type parameters that are called as a type of ours. */
 const TYPE_PARAMETERS = ['Client', 'Connection', 'Key', 'Name', 'Request', 'Result']

@@ -1,0 +1,340 @@
+import { LeaseError } from '../../contract/errors.ts'
+import { events } from '../../contract/events.ts'
+import { randomId } from '../../contract/random-id.ts'
+import { request } from '../../contract/request.ts'
+import { inRootContext } from '../../contract/root-context.ts'
+import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
+import { isFresh } from '../rules/difference.ts'
+import { Name, type Wakes } from '../rules/name.ts'
+import type { NameState } from '../rules/state.ts'
+import { closed } from '../wire/failure.ts'
+import { keyOf } from './key.ts'
+import { fateOf, NOTHING, observe, parse, store, type View } from './record.ts'
+import type { Register } from './register.ts'
+
+/** A request for a name. */
+export interface Request<Answer> {
+  /** The claim that gets the answer, and need not be woken. */
+  readonly id?: string | undefined
+  readonly signal: AbortSignal
+  /** Milliseconds from now after which the request is stale and no longer carried out. */
+  readonly limit: number
+  /** Does a second decision do no harm, and answer the same, if the first one was written? */
+  readonly isRepeatable: boolean
+  /** Must the record be read first, whatever this process knows? @default false */
+  readonly looks?: boolean | undefined
+  readonly decide: (rules: Name) => Answer
+}
+
+interface Pending extends Request<unknown> {
+  readonly until: number
+  readonly resolve: (answer: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Decisions on the record that this process knew, and what to write. */
+interface Decision {
+  readonly answers: ReadonlyMap<Pending, unknown>
+  /** The state to write. `undefined`: nothing has changed. */
+  readonly state: NameState | undefined
+  readonly now: number
+  readonly wakes: Wakes
+}
+
+/** A write that is not confirmed. */
+interface Attempt {
+  readonly write: string
+  /** The write that it was to follow. */
+  readonly after: string | undefined
+  readonly decision: Decision
+}
+
+/** Milliseconds for which a name that others wait for is assumed to be as this process saw it. */
+const RECENT = 100
+
+/** The longest mean pause before another attempt, in round trips. So most of a crowd do not disturb the few that write next. */
+const MOST_PAUSES = 16
+
+/** The share of the largest value that waiters may fill. The rest is for holders, notes and withdrawals. */
+const FOR_WAITERS = 0.9
+
+/** The shortest time in milliseconds for which a free name keeps its record: until then wall clocks differ, and tokens need it. */
+const KEPT = 7 * 24 * 3_600_000
+
+const LAST_TOKEN = Number.MAX_SAFE_INTEGER
+
+/** What the names of a store share. */
+export interface Shared<Version> {
+  readonly register: Register<Version>
+  readonly clock: Clock
+  /** Wakes waiters of this process for a name. */
+  wake(name: string, wakes: Wakes): void
+}
+
+/**
+ * One name, as this process sees it. The requests that arrive while a read or a write is under way share the next one. They
+ * are decided by the rules on the record that was read, and what changes is written if the record is still that one. So a
+ * decision counts only once its write has happened, and an answer that needs no write only after a read that began later
+ * than the request.
+ */
+export class SharedName<Version> {
+  readonly name: string
+  readonly #shared: Shared<Version>
+  readonly #waiting = new Set<Pending>()
+  #view: View = NOTHING
+  /** `undefined`: there is no record, as far as this process knows. */
+  #version: Version | undefined
+  /** When the record was last read or written. */
+  #seenAt = Number.NEGATIVE_INFINITY
+  #isRunning = false
+  #isClosed = false
+  /** Milliseconds that the last read took. */
+  roundTrip = 0
+
+  constructor(name: string, shared: Shared<Version>) {
+    this.name = name
+    this.#shared = shared
+  }
+
+  get isIdle(): boolean {
+    return !this.#isRunning
+  }
+
+  ask<Answer>(asked: Request<Answer>): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed) throw closed()
+      const until = this.#now + asked.limit
+      this.#waiting.add({ ...asked, until, resolve: resolve as Pending['resolve'], reject })
+      if (!this.#isRunning) inRootContext(() => void this.#run())
+    })
+  }
+
+  /** The name now, for people. It writes nothing. */
+  async look(signal: AbortSignal): Promise<Name> {
+    const [seenAt, isAlone] = [this.#seenAt, this.isIdle]
+    const seen = await this.#read(LONGEST_REQUEST, signal)
+    // What was read may be older than what this process has written meanwhile.
+    if (isAlone && this.isIdle && this.#seenAt === seenAt) this.#learn(seen.view, seen.version)
+    return new Name(this.#now, seen.view.state)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const request of this.#waiting) this.#settle(request, () => request.reject(closed()))
+  }
+
+  get #now(): number {
+    return this.#shared.clock.now()
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true
+    while (this.#waiting.size > 0) {
+      await new Promise(resolve => setImmediate(resolve)) // what is asked in this turn is carried out together
+      const batch = [...this.#waiting]
+      const attempts: Attempt[] = []
+      try {
+        await this.#carryOut(batch, attempts)
+      } catch (error) {
+        const reason = attempts.length > 0 ? unknown(this.name, error) : error
+        for (const request of batch) this.#settle(request, () => request.reject(reason))
+      }
+    }
+    this.#isRunning = false
+  }
+
+  /** Settles all requests of the batch, or throws. */
+  async #carryOut(batch: readonly Pending[], attempts: Attempt[]): Promise<void> {
+    const { register, clock } = this.#shared
+    let isKnown = this.#mayBeKnown(batch)
+    for (let tries = 0; ; ) {
+      if (!isKnown) {
+        const left = this.#wanted(batch, attempts)
+        if (left.length === 0) return
+        const { view, version } = await this.#read(limitOf(left, this.#now))
+        this.#learn(view, version)
+        this.#judge(attempts)
+      }
+      const wanted = this.#wanted(batch, attempts)
+      if (wanted.length === 0) return
+      const decision = this.#decide(wanted)
+      const { state, now, answers, wakes } = decision
+      if (isKnown && [...answers.values()].some(isRefusal)) {
+        isKnown = false
+        continue
+      }
+      isKnown = false
+      if (!state) return this.#answer(decision)
+      const write = randomId().slice(0, 16)
+      const stored = store(this.#view, state, now, write)
+      const value = this.#valueOf(stored, decision)
+      if (value === undefined) continue
+      attempts.push({ write, after: this.#view.writes.at(-1), decision })
+      let version: Version | undefined
+      try {
+        const send = (signal: AbortSignal): Promise<Version | undefined> =>
+          register.write(keyOf(this.name), value, this.#version, signal, keepOf(state, now))
+        version = await request(clock, limitOf(wanted, this.#now), send, { background: true })
+      } catch (error) {
+        if (!LeaseError.is(error) || !error.retryable) throw error
+      }
+      if (version !== undefined) {
+        this.#learn(observe(stored, { sent: now, received: now }, this.#view), version)
+        this.#answer(decision)
+        this.#shared.wake(this.name, wakes)
+        return
+      }
+      tries += 1
+      const pause = Math.random() * Math.min(tries, MOST_PAUSES) * Math.max(this.roundTrip, 1)
+      await new Promise<void>(resolve => clock.after(pause, resolve, true))
+    }
+  }
+
+  /** Can the requests be decided on what this process knows? A wrong guess costs a write that fails by its version. */
+  #mayBeKnown(batch: readonly Pending[]): boolean {
+    if (this.#version === undefined || batch.some(({ looks }) => looks)) return false
+    return this.#view.state.waiters.length === 0 || this.#now - this.#seenAt < RECENT
+  }
+
+  async #read(limit: number, signal?: AbortSignal): Promise<{ view: View; version: Version | undefined }> {
+    const { register, clock } = this.#shared
+    const before = this.#view
+    const sent = this.#now
+    const send = (own: AbortSignal): ReturnType<Register<Version>['read']> =>
+      register.read(keyOf(this.name), signal ? AbortSignal.any([own, signal]) : own)
+    const entry = await request(clock, limit, send, { background: true })
+    const received = this.#now
+    this.roundTrip = received - sent
+    if (!entry) return { view: NOTHING, version: undefined }
+    const seen = { sent, received, age: entry.age }
+    return { view: observe(parse(this.name, entry.value), seen, before), version: entry.version }
+  }
+
+  #learn(view: View, version: Version | undefined): void {
+    this.#view = view
+    this.#version = version
+    this.#seenAt = this.#now
+  }
+
+  /** After a read: which of the writes without a confirmation happened? Leaves only those that still may. */
+  #judge(attempts: Attempt[]): void {
+    for (const attempt of attempts.splice(0)) {
+      const { write, after, decision } = attempt
+      const fate = fateOf(write, after, this.#view.writes)
+      if (fate === 'open') attempts.push(attempt)
+      if (fate === 'done') {
+        this.#answer(decision)
+        this.#shared.wake(this.name, decision.wakes)
+      }
+      if (fate !== 'unclear') continue
+      for (const asked of decision.answers.keys())
+        if (!asked.isRepeatable) this.#settle(asked, () => asked.reject(unknown(this.name)))
+    }
+  }
+
+  #decide(wanted: readonly Pending[]): Decision {
+    const now = this.#now
+    const floor = Math.floor(this.#shared.clock.wall() * 1_000)
+    const before = this.#view.state
+    const answers = new Map<Pending, unknown>()
+    const wakes = new Map<string, number>()
+    let state = before
+    for (const asked of wanted) {
+      const rules = new Name(now, state, floor)
+      answers.set(asked, asked.decide(rules))
+      state = rules.state
+      for (const [id, delay] of rules.wakes(asked.id)) wakes.set(id, delay)
+    }
+    if (state.token > LAST_TOKEN) throw usedUp(this.name)
+    return { answers, state: isChanged(before, state, now) ? state : undefined, now, wakes }
+  }
+
+  /** The value to write. `undefined`: it would be too large, and the claims that join the queue were refused. */
+  #valueOf(stored: ReturnType<typeof store>, { answers }: Decision): string | undefined {
+    const value = JSON.stringify(stored)
+    const bytes = Buffer.byteLength(value)
+    const { maxBytes } = this.#shared.register
+    const known = new Set(this.#view.state.waiters.map(({ id }) => id))
+    const joining = new Set(stored.waiters.map(({ id }) => id).filter(id => !known.has(id)))
+    if (bytes <= (joining.size > 0 ? FOR_WAITERS : 1) * maxBytes) return value
+    const { length } = this.#view.state.waiters
+    for (const asked of answers.keys())
+      if (joining.size === 0 || joining.has(asked.id ?? ''))
+        this.#settle(asked, () => asked.reject(full(this.name, length, maxBytes)))
+    return undefined
+  }
+
+  /** The requests that are not settled. Rejects those that were given up or are stale. */
+  #wanted(batch: readonly Pending[], attempts: readonly Attempt[]): Pending[] {
+    const now = this.#now
+    return batch.filter(asked => {
+      if (!this.#waiting.has(asked)) return false
+      const { signal, until, limit, reject } = asked
+      if (signal.aborted) this.#settle(asked, () => reject(signal.reason))
+      else if (now >= until)
+        this.#settle(asked, () => reject(attempts.length > 0 ? unknown(this.name) : contended(this.name, limit)))
+      return this.#waiting.has(asked)
+    })
+  }
+
+  #answer({ answers }: Decision): void {
+    const { size } = answers
+    if (events.batch_sent.hasSubscribers) events.batch_sent.publish({ size })
+    for (const [asked, answer] of answers) this.#settle(asked, () => asked.resolve(answer))
+  }
+
+  #settle(asked: Pending, how: () => void): void {
+    if (this.#waiting.delete(asked)) how()
+  }
+}
+
+/** Milliseconds until the last of the requests is stale. */
+function limitOf(wanted: readonly Pending[], now: number): number {
+  return Math.max(...wanted.map(({ until }) => until)) - now
+}
+
+/** Milliseconds for which the record is needed if nobody writes it again. */
+function keepOf({ holders }: NameState, now: number): number {
+  return Math.ceil(holders.reduce((most, { expires }) => Math.max(most, expires - now), 0)) + KEPT
+}
+
+/** Would another process perhaps answer otherwise? */
+function isRefusal(answer: unknown): boolean {
+  if (typeof answer === 'object' && answer !== null) return 'held' in answer && !answer.held
+  return answer === undefined || answer === false || answer === 'gone'
+}
+
+/** Must the state be written? A position that was written lately need not be. */
+function isChanged(before: NameState, after: NameState, now: number): boolean {
+  if (after.token !== before.token || after.changed !== before.changed) return true
+  if (after.holders.length !== before.holders.length || after.waiters.length !== before.waiters.length) return true
+  if (after.holders.some((holder, index) => holder !== before.holders[index])) return true
+  for (const [id, until] of after.gone) if (before.gone.get(id) !== until) return true
+  return after.waiters.some((waiter, index) => {
+    const old = before.waiters[index]
+    return waiter !== old && (old?.id !== waiter.id || !isFresh(old, waiter, now))
+  })
+}
+
+function unknown(name: string, cause?: unknown): LeaseError {
+  const why = cause instanceof Error ? cause.message : 'the store did not confirm it'
+  const message = `it is not known whether a request for ${JSON.stringify(name)} was carried out: ${why}`
+  return new LeaseError('OUTCOME_UNKNOWN', message, { cause })
+}
+
+function contended(name: string, limit: number): LeaseError {
+  const what = `others wrote the record of ${JSON.stringify(name)} first for ${Math.round(limit)} ms`
+  return new LeaseError('STORE_UNAVAILABLE', `${what}, and nothing was done: retry, or let fewer processes ask for it`)
+}
+
+function full(name: string, waiters: number, maxBytes: number): LeaseError {
+  const what = `the record of ${JSON.stringify(name)} has room for ${maxBytes} bytes, and is full with ${waiters} waiters`
+  return new LeaseError('TOO_MANY_WAITERS', `${what}: try later, or let fewer wait`, { waited: 0 })
+}
+
+function usedUp(name: string): LeaseError {
+  const message =
+    `${JSON.stringify(name)} has used up its tokens (${LAST_TOKEN}): the clock of a machine is or was beyond the year ` +
+    '2255. End the holder, delete the record, and begin the next epoch of fences that saw that token'
+  return new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
+}

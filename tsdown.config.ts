@@ -1,6 +1,11 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { defineConfig, type UserConfig } from 'tsdown'
 import { ENTRIES } from './script/entries.ts'
 import { minifiedScripts } from './script/lua.ts'
+import { linkedPages } from './script/manifest.ts'
+
+const manifest = readFileSync(join(import.meta.dirname, 'package.json'), 'utf8')
 
 const commandLine = { 'cli/main': 'src/cli/main.ts' }
 // Opened by its path, from both formats: a worker may be of another format than who starts it.
@@ -17,7 +22,7 @@ const config: UserConfig = defineConfig({
   platform: 'node',
   target: 'node22.13',
   fixedExtension: false,
-  plugins: [minifiedScripts()],
+  plugins: [minifiedScripts(), { name: 'linked-pages', renderChunk: code => linkedPages(code, manifest) }],
   // Declarations keep the doc comments. A stack trace keeps its functions and has one statement on a line.
   outputOptions: {
     comments: { legal: false, annotation: true, jsdoc: false },

@@ -6,7 +6,9 @@ interface Manifest {
   readonly repository?: { readonly type: string; readonly url: string; readonly directory?: string }
 }
 
-/** The text of package.json, with `exports` and `typesVersions` for all entry points, and the addresses. */
+const PAGES = ['docs/**/*.md', 'dashboards/alerts.yml', 'dashboards/grafana.json']
+
+/** The text of package.json, with `exports` and `typesVersions` for all entry points, the files, and the addresses. */
 export function manifestOf(text: string): string {
   const manifest = JSON.parse(text) as Manifest
   const names = Object.keys(ENTRIES)
@@ -17,7 +19,9 @@ export function manifestOf(text: string): string {
   // For TypeScript with `moduleResolution: node10`, which ignores `exports`.
   const types = names.filter(name => name !== 'index').map(name => [name, [`./dist/${name}.d.cts`]])
   const typesVersions = { '*': Object.fromEntries(types) }
-  return `${JSON.stringify({ ...manifest, ...addressesOf(manifest), exports, typesVersions }, null, 2)}\n`
+  // Pages are shipped until there is an address to link to.
+  const files = ['dist', ...(manifest.repository ? [] : PAGES), 'CHANGELOG.md']
+  return `${JSON.stringify({ ...manifest, ...addressesOf(manifest), files, exports, typesVersions }, null, 2)}\n`
 }
 
 /** The text of the package.json of a package in `directory`, with the addresses of package.json. */
@@ -36,6 +40,12 @@ export function npmPage(path: string, page: string, root: string, isShipped: (pa
     const kind = image ? 'raw' : 'blob' // a page of a picture is no picture
     return isShipped(target) ? link : `${image}[${text}](${baseOf(repository)}/${kind}/v${version}/${target}${part})`
   })
+}
+
+/** Code of the package that names pages, such as `docs/stores/redis.md`: once there is an address, as links. */
+export function linkedPages(code: string, root: string): string {
+  const { repository, version } = JSON.parse(root) as Manifest
+  return repository ? code.replaceAll(/\bdocs\/[\w/-]+\.md/g, `${baseOf(repository)}/blob/v${version}/$&`) : code
 }
 
 /** Everything follows from `repository`, which a maintainer fills. */

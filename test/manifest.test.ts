@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { manifestOf, memberManifestOf, npmPage } from '../script/manifest.ts'
+import { linkedPages, manifestOf, memberManifestOf, npmPage } from '../script/manifest.ts'
 
 const URL = 'https://forge.example/team/holdfast'
 const ROOT = JSON.stringify({ version: '1.2.3', repository: { type: 'git', url: `git+${URL}.git` } })
@@ -12,6 +12,14 @@ test('homepage and bugs of all packages follow from the repository', () => {
     repository: { directory: 'lab' },
   })
   expect(JSON.parse(memberManifestOf('{}', '{}', 'lab'))).toEqual({})
+})
+
+test('the package has pages until it has an address for links to them', () => {
+  const says = "'grant the permissions listed in docs/stores/redis.md'"
+  expect(JSON.parse(manifestOf('{}')).files).toContain('docs/**/*.md')
+  expect(linkedPages(says, '{}')).toBe(says)
+  expect(JSON.parse(manifestOf(ROOT)).files).toEqual(['dist', 'CHANGELOG.md'])
+  expect(linkedPages(says, ROOT)).toBe(`'grant the permissions listed in ${URL}/blob/v1.2.3/docs/stores/redis.md'`)
 })
 
 test('links that lead out of the package are absolute', () => {

@@ -16,8 +16,8 @@ const { HOLDFAST_HISTORIES, HOLDFAST_DIFFERENTIAL_MINUTES, HOLDFAST_DIFFERENTIAL
 const MINUTES = Number(HOLDFAST_DIFFERENTIAL_MINUTES ?? 0)
 const FIRST_SEED = Number(HOLDFAST_DIFFERENTIAL_SEED) * LANES + 1
 
-/** In CI, in `--full`, or as `HOLDFAST_HISTORIES` says. */
-const HISTORIES = MINUTES > 0 ? 1e9 : Number(HOLDFAST_HISTORIES ?? (isFull ? 1_000 : 120))
+/** In `./script/test`, in `--full`, or as `HOLDFAST_HISTORIES` says. */
+const HISTORIES = MINUTES > 0 ? 1e9 : Number(HOLDFAST_HISTORIES ?? (isFull ? 1_000 : 60))
 
 /** Milliseconds after which no other history is played. A slow machine plays three in a second. */
 const LONGEST_RUN = MINUTES > 0 ? MINUTES * 60_000 : Math.min(HISTORIES / 3, 480) * 1_000

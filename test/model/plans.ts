@@ -29,7 +29,7 @@ const SECONDS = Number(MODEL_SECONDS ?? 20)
 
 /** Of a search that does not see everything; the larger run's are set from outside. */
 export const LIMITS: Limits = {
-  states: Number(MODEL_STATES ?? (MODEL_SECONDS ? 150e6 : isFull ? 1e6 : 75e3)),
+  states: Number(MODEL_STATES ?? (MODEL_SECONDS ? 150e6 : isFull ? 1e6 : 40e3)),
   seconds: MODEL_SECONDS ? SECONDS : Number.POSITIVE_INFINITY,
 }
 

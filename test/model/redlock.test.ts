@@ -10,11 +10,12 @@
  * bytes). MODEL_WALKS is the number of random walks.
  */
 import { expect, test } from 'vitest'
+import { isFull } from '../tier.ts'
 import { EXCLUSION, LARGE, LIMITLESS, LIMITS, TEST_TIMEOUT, TOKENS, without } from './plans.ts'
 import { search } from './search.ts'
 import { walk } from './walk.ts'
 
-const WALKS = Number(process.env.MODEL_WALKS ?? 500)
+const WALKS = Number(process.env.MODEL_WALKS ?? (isFull ? 500 : 200))
 
 test('tokens are unique and rise in every state that two claims and three nodes can reach', {
   timeout: TEST_TIMEOUT,

@@ -28,7 +28,7 @@ testRuns({
   title: 'no lease is held twice, no token falls and nothing is left behind in $climate runs',
   folder: 'test/simulation',
   climates,
-  seeds: isFull ? 4_800 : 300,
+  seeds: isFull ? 4_800 : 150,
   simulate,
   least: { of: 600, counts },
 })

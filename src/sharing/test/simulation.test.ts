@@ -11,7 +11,7 @@ import { crowd, type OpenLocks, Wire } from './crowd.ts'
 
 /** `SEED=17` repeats one run. */
 const { SEED } = process.env
-const seeds = SEED === undefined ? Array.from({ length: isFull ? 500 : 40 }, (_, seed) => seed) : [Number(SEED)]
+const seeds = SEED === undefined ? Array.from({ length: isFull ? 500 : 20 }, (_, seed) => seed) : [Number(SEED)]
 
 // Tasks of one process wait for each other, which may last for longer than a ttl.
 vi.spyOn(process, 'emitWarning').mockImplementation(() => {})

@@ -46,31 +46,6 @@ test('a waiter that asks again renews its position only after a quarter of its l
   expect(await look(store, { name: 'a' })).toHaveLength(1)
 })
 
-test('a waiter whose position lapsed goes to the end of the queue', async () => {
-  await ask(claimOf('a', { ttl: 100_000 }))
-  const late = claimOf('a', { owner: 'late', queue: true, ttl: 1_000 })
-  const other = claimOf('a', { owner: 'other', queue: true, ttl: 50_000 })
-  await ask(late)
-  await ask(other)
-  now += 1_000
-  expect(await ask(late)).toMatchObject({ ahead: 1 })
-  expect((await look(store, { name: 'a' })).map(record => record.owner).slice(1)).toEqual(['other', 'late'])
-})
-
-test('the first waiter has one grace period, then the second may hold, and the third overtakes nobody', async () => {
-  const holder = claimOf('a')
-  const waiters = [1, 2, 3].map(() => claimOf('a', { queue: true }))
-  await ask(holder)
-  for (const waiter of waiters) await ask(waiter)
-  await store.release(holder, signal)
-  const [, second, third] = waiters as [Claim, Claim, Claim]
-  expect(await ask(claimOf('a'))).toMatchObject({ held: false, ahead: 3, holder: undefined })
-  expect(await ask(second)).toMatchObject({ held: false, ahead: 1, retryAfter: TURN })
-  now += TURN
-  expect(await ask(third)).toMatchObject({ held: false, ahead: 2 })
-  expect(await ask(second)).toMatchObject({ held: true })
-})
-
 /** A name that is held, with waiters that note when they are woken: their index, and after how many ms they ask. */
 async function crowd(
   size: number,
@@ -103,25 +78,6 @@ test('a release wakes the first waiter, tells the second to come after its grace
   ])
 })
 
-test('a break wakes the first waiter, and a withdrawal of the first the next', async () => {
-  const { waiters, woken } = await crowd(2)
-  expect(await store.break('a', { by: 'somebody' }, signal)).toBeTypeOf('bigint')
-  await store.release(waiters[0] as Claim, signal)
-  expect(woken).toEqual([
-    [0, 0],
-    [1, TURN],
-    [1, 0],
-  ])
-})
-
-test('a new second waiter is told when to come if the second leaves', async () => {
-  const { holder, waiters, woken } = await crowd(3)
-  await store.release(holder, signal)
-  now += 30
-  await store.release(waiters[1] as Claim, signal)
-  expect(woken.at(-1)).toEqual([2, TURN - 30])
-})
-
 test('a waiter is woken by a store that did not see the change, and once', async () => {
   const { holder, woken } = await crowd(1)
   const other = sqlite(path, { clock })
@@ -130,18 +86,6 @@ test('a waiter is woken by a store that did not see the change, and once', async
   for (let looks = 0; looks < 3; looks += 1) await other.acquire(claimOf(`other ${looks}`), signal)
   expect(woken).toHaveLength(1)
   await other[Symbol.asyncDispose]()
-})
-
-test('an aborted watch is not woken', async () => {
-  const [holder, waiter] = [claimOf('a'), claimOf('a', { queue: true })]
-  await ask(holder)
-  await ask(waiter)
-  let woken = 0
-  const controller = new AbortController()
-  await store.watch?.(waiter, () => (woken += 1), controller.signal)
-  controller.abort()
-  await store.release(holder, signal)
-  expect(woken).toBe(0)
 })
 
 test('shared leases are in the file with their slots, and survive the store', async () => {

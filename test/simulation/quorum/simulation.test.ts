@@ -36,7 +36,7 @@ testRuns({
   title: 'of a majority no lease is held twice, no token falls and nothing is left behind in $climate runs',
   folder: 'test/simulation/quorum',
   climates,
-  seeds: isFull ? 1_600 : 80,
+  seeds: isFull ? 1_600 : 40,
   simulate,
   least: { of: 160, counts },
 })

@@ -23,7 +23,7 @@ export function page(proofs: readonly Proof[]): string {
     .map(([, title]) => title)
   return `${[
     '# What the fault lab showed',
-    '`./script/prove` writes this page. [How a run is judged](../../lab/judging.md) explains the promises: safety, tokens, notified in time, waiting, liveness A and B. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. [results.json](results.json) has all data: faults, versions, machines, commits, and the command that repeats each run.',
+    '`./script/prove` writes this page. [How a run is judged](../../lab/judging.md) explains the promises: safety, tokens, notified in time, waiting, liveness A and B. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. [results.json](results.json) has all data: dates, times, faults, versions, machines, commits, and the command that repeats each run.',
     [EXPLAINED, ...(unjudged.length > 0 ? [`Not judged in any run yet: ${unjudged.join(', ')}.`] : [])].join(' '),
     table(
       SEEN,
@@ -56,23 +56,20 @@ function missing(all: readonly Proof[]): string[][] {
 /** An engine may have a known violation. */
 type Known = LabEngine & { readonly known?: { readonly what: string } }
 
-const EXPLAINED =
-  'Times are milliseconds. *Overlaps*: two clients acted as holders of one name at once. *Reacquired*: the longest time until the name of a dead holder was acquired, including server faults. *Notified*: how long before the next grant holders were notified, the least and the median.'
+const EXPLAINED = '*Overlaps*: two clients acted as holders of one name at once.'
 const SEEN = [
-  ...['engine', 'faults', 'verdict', 'date', 'minutes', 'faults injected', 'grants', 'takeovers'],
-  ...['writes refused', 'overlaps', 'reacquired', 'notified'],
+  ...['engine', 'faults', 'verdict', 'minutes', 'faults injected', 'grants', 'takeovers'],
+  ...['writes refused', 'overlaps'],
 ]
 
 function seen(proof: Proof, unjudged: readonly string[]): string[] {
-  const { engine, programme, date, duration, counts, overlaps, margins, recoveries } = proof
+  const { engine, programme, duration, counts, overlaps } = proof
   const { faults, grants, takeovers, rejected } = counts
   const injected = Object.values(faults).reduce((sum, times) => sum + times, 0)
   return [
-    ...[engine, programme, verdict(proof, unjudged), date.slice(0, 10), minutes(duration)],
+    ...[engine, programme, verdict(proof, unjudged), minutes(duration)],
     ...[injected, grants, takeovers, rejected].map(number),
     number(overlaps.total),
-    recoveries ? number(recoveries.longest) : '',
-    margins ? `${number(margins.least)}, ${number(margins.median)}` : '',
   ]
 }
 

@@ -86,7 +86,7 @@ test('it installs no other package', async () => {
 const pasted: readonly [page: string, block: number, says: RegExp][] = [
   ['README.md', 0, /^process \d+ holds reports, token \d+\n$/],
   ['docs/start.md', 0, /^(process \d+, token \d+, step \d+ of 20\n){20}$/],
-  ['docs/start.md', 3, /^A-1001 is written with token \d+\nA-1002 is refused: LeaseError: .*\n$/],
+  ['docs/start.md', 2, /^A-1001 is written with token \d+\nA-1002 is refused: LeaseError: .*\n$/],
 ]
 
 test.each(pasted)('the program of %s, block %i, runs as pasted', async (page, block, says) => {

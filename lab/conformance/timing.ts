@@ -25,22 +25,22 @@ export async function within<Answer>(what: string, ask: (signal: AbortSignal) =>
 }
 
 /**
- * Polls until `condition` resolves to something true. Rejects after `limit` ms. It pauses for as long as each look takes,
- * so that looking does not keep a slow server from what is waited for.
+ * Polls until `condition` resolves to something true. Rejects after `limit` ms. It pauses for as long as each look takes
+ * and for a tenth of the time so far, from 5 to 25 ms, so that looking does not keep a slow server from what is waited for.
  */
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
   limit: number = STATE_LIMIT,
 ): Promise<NonNullable<T>> {
-  const end = performance.now() + limit
+  const start = performance.now()
   for (;;) {
     const began = performance.now()
     const answer = await condition()
     if (answer) return answer
     const now = performance.now()
-    if (now > end) throw new Error(`not within ${limit} ms: ${what}`)
-    await sleep(Math.max(now - began, 5))
+    if (now > start + limit) throw new Error(`not within ${limit} ms: ${what}`)
+    await sleep(Math.max(now - began, Math.min(Math.max(5, (now - start) / 10), 25)))
   }
 }
 

@@ -146,10 +146,11 @@ export function store(): string {
 
 /** Resolves when `condition` is true. Fails after 20 s. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
-  const deadline = performance.now() + 20_000
+  const start = performance.now()
   while (!(await condition())) {
-    if (performance.now() > deadline) expect.fail(`timed out waiting for ${typeof what === 'string' ? what : what()}`)
-    await new Promise(resolve => setTimeout(resolve, 5))
+    const elapsed = performance.now() - start
+    if (elapsed > 20_000) expect.fail(`timed out waiting for ${typeof what === 'string' ? what : what()}`)
+    await new Promise(resolve => setTimeout(resolve, Math.min(Math.max(5, elapsed / 10), 50)))
   }
 }
 
@@ -169,16 +170,22 @@ function processes(): Entry[] {
   if (process.platform !== 'linux') return listed()
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
-    .map(pid => {
-      try {
-        const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-        const [state = 'X', parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-        return { pid: Number(pid), parent: Number(parent), group: Number(group), state }
-      } catch {
-        return { pid: Number(pid), parent: 0, group: 0, state: 'X' } // it ended meanwhile
-      }
-    })
-    .filter(({ state }) => state !== 'Z' && state !== 'X')
+    .map(pid => entryOf(Number(pid)))
+    .filter(isAlive)
+}
+
+function entryOf(pid: number): Entry {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const [state = 'X', parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return { pid, parent: Number(parent), group: Number(group), state }
+  } catch {
+    return { pid, parent: 0, group: 0, state: 'X' } // it ended meanwhile
+  }
+}
+
+function isAlive({ state }: Entry): boolean {
+  return state !== 'Z' && state !== 'X'
 }
 
 function listed(): Entry[] {
@@ -197,6 +204,7 @@ function listed(): Entry[] {
 }
 
 export function alive(pid: number): boolean {
+  if (process.platform === 'linux') return isAlive(entryOf(pid))
   return processes().some(entry => entry.pid === pid)
 }
 

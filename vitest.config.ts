@@ -40,9 +40,8 @@ const config: ViteUserConfig = defineConfig({
     allowOnly: false,
     // Tests start hundreds of processes. Without a cache, each spends half of its start on stripping types.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, '.tools/compile-cache'), TMPDIR: folderForData() },
-    // Most tests wait most of the time, but two per core use nine tenths of the processors. With more, servers of tests
-    // hung for a second now and then.
-    maxWorkers: 2 * availableParallelism(),
+    // A test file takes a quarter to a third of a processor, and waits for the rest of its time.
+    maxWorkers: 3 * availableParallelism(),
     sequence: { sequencer: LongestFirst },
     // test/stalls decides what is repeated.
     globalSetup: './test/stalls/global-setup.ts',

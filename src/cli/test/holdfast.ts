@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, vi } from 'vitest'
+import { createLocks } from '../../index.ts'
+import { sqlite } from '../../stores/sqlite/index.ts'
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
 /** A job that records every 2 ms that it runs. */
@@ -23,6 +25,15 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 /** A temporary folder for each test. Its `leases.db` is the store of every command. */
 export let folder: string
 let started: Running[] = []
+/** How to end what this process holds. */
+const held: (() => Promise<void>)[] = []
+
+interface HoldOptions {
+  readonly owner?: string
+  readonly note?: string
+  readonly ttl?: number
+  readonly limit?: number
+}
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
@@ -36,6 +47,7 @@ afterEach(async () => {
     for (const one of [...family, pid]) kill(one, 'SIGKILL')
   }
   await Promise.all(unfinished.map(running => running.ended))
+  await Promise.all(held.splice(0).map(end => end()))
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -137,6 +149,16 @@ export async function holding(name: string, ...options: string[]): Promise<Runni
   const running = start(['run', name, ...options, '--', 'sh', '-c', 'echo ready; exec sleep 60'])
   await running.prints('ready')
   return running
+}
+
+/** This process holds `name` in the test's store until the test ends: without the processes of `holding`. */
+export async function hold(name: string, { limit, ...options }: HoldOptions = {}): Promise<void> {
+  const locks = createLocks(sqlite(join(folder, 'leases.db')))
+  const lease = await (limit ? locks.semaphore(name, { limit }).acquire(options) : locks.acquire(name, options))
+  held.push(async () => {
+    await lease.release()
+    await locks.close()
+  })
 }
 
 /** The URL of the test's store. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
-import { folder, HOLDFAST, holdfast, holding, launch, start } from './holdfast.ts'
+import { folder, HOLDFAST, hold, holdfast, holding, launch, start } from './holdfast.ts'
 
 async function waiting(name: string, ...options: string[]): Promise<void> {
   const running = start(['run', name, '--wait', 'forever', ...options, '--', 'true'])
@@ -22,7 +22,7 @@ describe('holdfast ls --watch', () => {
   })
 
   test('prints a JSON object for each line, and fails if the store cannot be read', async () => {
-    await holding('nightly', '--owner', 'alice')
+    await hold('nightly', { owner: 'alice' })
     const watching = start(['ls', '--watch', '--json'])
     await watching.prints('\n')
     expect(JSON.parse(watching.out)).toMatchObject({ event: 'held', name: 'nightly', owner: 'alice', waiters: 0 })
@@ -94,8 +94,8 @@ describe('holdfast ls', () => {
   })
 
   test('prints a table of holders, each followed by its waiters in queue order', async () => {
-    await holding('nightly', '--owner', 'alice', '--note', 'invoices')
-    await holding('deploy', '--owner', 'bob', '--ttl', '5m')
+    await hold('nightly', { owner: 'alice', note: 'invoices' })
+    await hold('deploy', { owner: 'bob', ttl: 300_000 })
     await waiting('nightly', '--owner', 'carol', '--note', 'me too')
     await waiting('nightly', '--owner', 'dave')
     const { code, out, err } = await holdfast(['ls'])
@@ -110,9 +110,9 @@ describe('holdfast ls', () => {
   })
 
   test('shows a shared name once, with its holders below', async () => {
-    await holding('backup', '--limit', '2', '--owner', 'alice')
-    await holding('backup', '--limit', '2', '--owner', 'bob')
-    await holding('backup/other', '--owner', 'carol')
+    await hold('backup', { limit: 2, owner: 'alice' })
+    await hold('backup', { limit: 2, owner: 'bob' })
+    await hold('backup/other', { owner: 'carol' })
     const { out } = await holdfast(['ls'])
     const [, ...lines] = out.trimEnd().split('\n')
     expect(lines.map(line => line.split(/ {2,}/).slice(0, 3))).toEqual([
@@ -124,9 +124,9 @@ describe('holdfast ls', () => {
   })
 
   test('lists the names that begin with a prefix', async () => {
-    await holding('night-a')
-    await holding('night_b')
-    await holding('day')
+    await hold('night-a')
+    await hold('night_b')
+    await hold('day')
     const { out } = await holdfast(['ls', 'night', '--json'])
     expect(JSON.parse(out).map(({ name }: { name: string }) => name)).toEqual(['night-a', 'night_b'])
     const percent = await holdfast(['ls', '%', '--json'])
@@ -134,7 +134,7 @@ describe('holdfast ls', () => {
   })
 
   test('prints JSON with tokens as decimal strings and times in milliseconds', async () => {
-    await holding('nightly', '--owner', 'alice', '--note', 'invoices')
+    await hold('nightly', { owner: 'alice', note: 'invoices' })
     const { out } = await holdfast(['ls', '--json'])
     expect(JSON.parse(out)).toEqual([
       {
@@ -151,7 +151,7 @@ describe('holdfast ls', () => {
 
 describe('holdfast inspect', () => {
   test('shows holder, token, note and waiters', async () => {
-    await holding('nightly', '--owner', 'alice', '--note', 'invoices')
+    await hold('nightly', { owner: 'alice', note: 'invoices' })
     await waiting('nightly', '--owner', 'bob')
     const { code, out } = await holdfast(['inspect', 'nightly'])
     expect(code).toBe(0)
@@ -168,7 +168,7 @@ describe('holdfast inspect', () => {
   })
 
   test('ends with 1 when the name is free', async () => {
-    await holding('nightly')
+    await hold('nightly')
     expect(await holdfast(['inspect', 'night'])).toMatchObject({ code: 1, out: 'night is free\n', err: '' })
     expect(JSON.parse((await holdfast(['inspect', 'night', '--json'])).out)).toMatchObject({
       name: 'night',
@@ -200,7 +200,7 @@ describe('holdfast break', () => {
       code: 1,
       out: 'nightly was free\n',
     })
-    await holding('nightly', '--owner', 'bob')
+    await hold('nightly', { owner: 'bob' })
     const { token } = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out).holders[0]
     const text = `nightly was not broken: token ${seen} no longer holds it. bob holds it now, with token ${token}\n`
     expect(await holdfast(['break', 'nightly', '--token', seen])).toMatchObject({ code: 75, out: text })
@@ -211,7 +211,7 @@ describe('holdfast break', () => {
   })
 
   test('--quiet prints nothing, and --json the result all the same', async () => {
-    await holding('quiet')
+    await hold('quiet')
     expect(await holdfast(['break', 'quiet', '-q'])).toMatchObject({ code: 0, out: '' })
     expect(await holdfast(['break', 'quiet', '-q'])).toMatchObject({ code: 1, out: '' })
     const { out } = await holdfast(['break', 'quiet', '-q', '--json'])
@@ -226,7 +226,7 @@ describe('holdfast break', () => {
 
 test('a name of the longest length can be inspected and broken', async () => {
   const name = 'a'.repeat(255)
-  await holding(name)
+  await hold(name)
   expect(await holdfast(['inspect', name])).toMatchObject({ code: 0 })
   expect(await holdfast(['break', name])).toMatchObject({ code: 0 })
 })
@@ -242,7 +242,7 @@ test('migrate --print-sql prints nothing but SQL', async () => {
 })
 
 test('holdfast run --json reports progress as JSON lines on standard error', async () => {
-  await holding('job', '--owner', 'alice')
+  await hold('job', { owner: 'alice' })
   const { code, err } = await holdfast(['run', 'job', '--json', '--wait', '1s', '--', 'true'])
   expect(code).toBe(124)
   const [waited, failed] = err

@@ -1,5 +1,6 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import { causeOf, noAnswerFrom, otherServer, textOf } from '../wire/failure.ts'
+import { causeOf, noAnswerFrom, otherServer, textOf, unfit } from '../wire/failure.ts'
+import { LAST_TOKEN } from './sql.ts'
 
 interface Refusal {
   /** A pattern for the start of the SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html */
@@ -92,4 +93,12 @@ export function stateOf(error: unknown): string | undefined {
   // A login that pg itself gives up, for example because a required password is missing, has no code.
   if (code === undefined && String(message).startsWith('SASL: ')) return '28P01'
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && code !== 'EPIPE' ? code : undefined
+}
+
+/** The error for a name that can no longer be granted. `also`: what was done all the same. */
+export function exhausted(also = ''): LeaseError {
+  const message =
+    `the name has used up its tokens: another program set its counter to ${LAST_TOKEN}${also}. End the holder, ` +
+    'delete the row of the name, and begin the next epoch of fences that saw that token (docs/stores/postgres.md)'
+  return unfit(message)
 }

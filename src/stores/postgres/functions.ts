@@ -113,49 +113,52 @@ end $holdfast$;`
 
 /**
  * The function for a break. `_of` and `_slot` are the token and a slot of the lease to end. If they are empty, any lease
- * ends.
+ * ends. If no higher token is left, the leases end all the same.
  */
 export function breakLease({ lease, shared, call }: Names): string {
   const held = "name = _name and id is not null and expires_at > _now and ttl > 0 and _of in ('', token::text)"
   const isAlone = `exists (select from ${lease} where ${held} and _slot in ('', '0'))`
   const holds = `from ${shared} where ${held} and (_slot = '' or _slot::integer = any (slots))`
+  const answer = (...values: string[]): string =>
+    `return json_build_array(_time, json_build_array(json_build_array(${values})))::text;`
   return `
 create or replace function ${call('break')}(_name text, _until double precision, _of text, _slot text) returns text ${SETTINGS}
 declare
   ${NOW}
   ${FLOOR}
   _isAlone boolean;
+  _isUsedUp boolean;
   _ids text[];
   _token bigint;
 ${BEGIN}
   ${DURABLE}
   if _until < _time then
-    return json_build_array(_time, json_build_array(json_build_array('late')))::text;
+    ${answer("'late'")}
   end if;
   if not ${isAlone} and not exists (select ${holds}) then
-    return json_build_array(_time, json_build_array(json_build_array('lost')))::text;
+    ${answer("'lost'")}
   end if;
-  perform from ${lease} where name = _name for update skip locked;
+  select token >= ${LAST_TOKEN} from ${lease} where name = _name for update skip locked into _isUsedUp;
   if not found then
-    return json_build_array(_time, json_build_array(json_build_array('skipped')))::text;
+    ${answer("'skipped'")}
   end if;
   _isAlone := ${isAlone};
   _ids := array(select id ${holds});
   if not _isAlone and _ids = '{}' then
-    return json_build_array(_time, json_build_array(json_build_array('lost')))::text;
+    ${answer("'lost'")}
   end if;
   if (select count(*) from (select ${holds} for update skip locked) locked) < cardinality(_ids) then
-    return json_build_array(_time, json_build_array(json_build_array('skipped')))::text;
+    ${answer("'skipped'")}
   end if;
-  update ${lease} set id = null, ttl = 0, expires_at = _now, token = greatest(token + 1, _floor)
-  where name = _name and token < ${LAST_TOKEN}
-  returning token into _token;
-  if not found then
-    return json_build_array(_time, json_build_array(json_build_array('exhausted')))::text;
-  end if;
+  update ${lease} set id = null, ttl = 0, expires_at = _now,
+    token = case when _isUsedUp then token else greatest(token + 1, _floor) end
+  where name = _name returning token into _token;
   delete from ${shared} where name = _name and id = any (_ids);
   perform ${call('wake')}(_name, _now, true, null);
-  return json_build_array(_time, json_build_array(json_build_array('held', _token::text)))::text;
+  if _isUsedUp then
+    ${answer("'exhausted'")}
+  end if;
+  ${answer("'held'", '_token::text')}
 end $holdfast$;`
 }
 

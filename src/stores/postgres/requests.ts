@@ -2,7 +2,7 @@ import { requestLimit } from '../../contract/time.ts'
 import { BatchedRequests } from '../wire/batched-requests.ts'
 import type { Connections } from '../wire/connections.ts'
 import type { PostgresConnection } from './connection.ts'
-import { exhausted } from './exhausted.ts'
+import { exhausted } from './failure.ts'
 
 /** The answer of a function to one request: a word and its values. */
 export type Answer = readonly [kind: string, ...rest: unknown[]]

@@ -22,8 +22,7 @@ import { Pruning } from '../wire/pruning.ts'
 import { retryAfter } from '../wire/retry.ts'
 import { annotate } from './annotate.ts'
 import type { PostgresConnection, PostgresDriver } from './connection.ts'
-import { exhausted, freeExhausted } from './exhausted.ts'
-import { failure, isReply } from './failure.ts'
+import { exhausted, failure, isReply } from './failure.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { inspection, slotsOf } from './inspection.ts'
 import { prepare } from './migrate.ts'
@@ -159,13 +158,11 @@ export class PostgresStore implements Store {
     const breakLease = `select ${this.#names.call('break')}($1, $2::double precision, $3, $4), $0`
     for (;;) {
       const [kind, token] = await this.#connections.run(async (connection, sent): Promise<Answer> => {
-        const values = [name, String(connection.clock.at(until))]
-        const text = await connection.ask(breakLease, [...values, String(of ?? ''), String(slot ?? '')])
+        const deadline = String(connection.clock.at(until))
+        const text = await connection.ask(breakLease, [name, deadline, String(of ?? ''), String(slot ?? '')])
         const [time, [answer]] = JSON.parse(String(text)) as [number, [Answer]]
         connection.clock.learn(time, sent)
-        if (answer[0] !== 'exhausted') return answer
-        const freed = Number(await connection.askInTime(freeExhausted(this.#names), values))
-        return freed ? answer : ['skipped']
+        return answer
       })
       if (kind === 'held') return BigInt(String(token))
       if (kind === 'exhausted') throw exhausted('; its lease was ended')

@@ -34,7 +34,6 @@ interface Request extends BatchedRequest {
   /** May an earlier attempt have been carried out? */
   mayBeDone: boolean
   readonly decide: Decide<unknown>
-  readonly resolve: (answer: unknown) => void
 }
 
 /** Decides a request. `mayBeDone`: an earlier decision on it may have been carried out. */
@@ -147,25 +146,10 @@ export class MysqlStore implements Store {
     signal: AbortSignal,
     decide: Decide<Answer>,
   ): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      const limit = ttl === undefined ? Number.POSITIVE_INFINITY : requestLimit(ttl)
-      const now = performance.now()
-      const patientUntil = now + Math.min(LOCK_PATIENCE, 0.8 * limit)
-      const settle = resolve as Request['resolve']
-      const until = now + limit
-      this.#requests.add({
-        name,
-        id,
-        until,
-        patientUntil,
-        tries: 0,
-        mayBeDone: false,
-        signal,
-        decide,
-        resolve: settle,
-        reject,
-      })
-    })
+    const limit = ttl === undefined ? Number.POSITIVE_INFINITY : requestLimit(ttl)
+    const now = performance.now()
+    const [until, patientUntil] = [now + limit, now + Math.min(LOCK_PATIENCE, 0.8 * limit)]
+    return this.#requests.put({ name, id, until, patientUntil, tries: 0, mayBeDone: false, signal, decide })
   }
 }
 

@@ -1,5 +1,5 @@
 import { requestLimit } from '../../contract/time.ts'
-import { BatchedRequests } from '../wire/batched-requests.ts'
+import { type BatchedRequest, BatchedRequests } from '../wire/batched-requests.ts'
 import type { Connections } from '../wire/connections.ts'
 import type { PostgresConnection } from './connection.ts'
 import { exhausted } from './failure.ts'
@@ -13,14 +13,10 @@ export type Parameters = Readonly<Record<string, string | number | boolean>>
 /** Sends requests to the server, which returns `[time, [answer, …]]` as JSON. */
 type Ask = (connection: PostgresConnection, requests: readonly Parameters[]) => Promise<unknown>
 
-interface Request {
+interface Request extends BatchedRequest {
   readonly parameters: Parameters
-  readonly until: number | undefined
   /** The time until which the request is retried while its row is locked. */
   readonly patientUntil: number
-  readonly signal: AbortSignal
-  resolve(answer: Answer): void
-  reject(reason: unknown): void
 }
 
 export interface RequestOptions {
@@ -59,12 +55,10 @@ export class Requests {
 
   /** Resolves to the answer of the server. Rejects with a `LeaseError`. */
   put(parameters: Parameters, { ttl, signal }: RequestOptions): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      const now = performance.now()
-      const until = ttl === undefined ? undefined : now + requestLimit(ttl)
-      const patientUntil = now + Math.min(LOCK_PATIENCE, requestLimit(ttl ?? Number.POSITIVE_INFINITY) / 2)
-      this.#batched.add({ parameters, until, patientUntil, signal, resolve, reject })
-    })
+    const now = performance.now()
+    const until = ttl === undefined ? undefined : now + requestLimit(ttl)
+    const patientUntil = now + Math.min(LOCK_PATIENCE, requestLimit(ttl ?? Number.POSITIVE_INFINITY) / 2)
+    return this.#batched.put({ parameters, until, patientUntil, signal })
   }
 }
 

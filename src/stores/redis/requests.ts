@@ -1,6 +1,6 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import { warn } from '../../contract/warnings.ts'
-import { BatchedRequests } from '../wire/batched-requests.ts'
+import { type BatchedRequest, BatchedRequests } from '../wire/batched-requests.ts'
 import { Connections } from '../wire/connections.ts'
 import type { RedisDriver, Wire } from './client.ts'
 import { type Reply, type Request, ScriptConnection, type ScriptSetup } from './connection.ts'
@@ -12,11 +12,8 @@ import { slotOf } from './keys.ts'
 export type Read<Value> = (answer: unknown, now: number, state: string) => Value
 
 /** A request that waits for its answer. */
-interface Pending extends Request {
-  readonly signal: AbortSignal
+interface Pending extends Request, BatchedRequest {
   readonly read: Read<unknown>
-  resolve(value: unknown): void
-  reject(reason: unknown): void
 }
 
 /** A request for the script. `limit`: milliseconds after which it is stale. @default never */
@@ -61,22 +58,10 @@ export class Requests {
   /** Resolves to what `read` returns for the answer. Rejects with a `LeaseError`. */
   put<Value>(request: ScriptRequest, signal: AbortSignal, read: Read<Value>): Promise<Value> {
     const { verb, key, id, parameters, limit } = request
-    return new Promise((resolve, reject) => {
-      const until = limit && performance.now() + limit
-      const slot = this.isCluster ? slotOf(key) : 0
-      const requests = this.#bySlot.get(slot) ?? this.#openSlot(slot)
-      requests.add({
-        verb,
-        key,
-        id,
-        parameters,
-        until,
-        signal,
-        read,
-        resolve: resolve as Pending['resolve'],
-        reject,
-      })
-    })
+    const until = limit && performance.now() + limit
+    const slot = this.isCluster ? slotOf(key) : 0
+    const requests = this.#bySlot.get(slot) ?? this.#openSlot(slot)
+    return requests.put({ verb, key, id, parameters, until, signal, read })
   }
 
   /** Resolves to a connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */

@@ -8,7 +8,6 @@ const { signal } = new AbortController()
 
 interface Named extends BatchedRequest {
   readonly name: string
-  resolve(answer: string): void
 }
 
 const connection: Connection = { onEnd: () => {}, isOpen: () => true, close: () => {} }
@@ -38,8 +37,7 @@ function requestsOver(script: ('done' | 'stale' | 'locked' | Error)[], trips: st
       return undefined
     },
   })
-  return (name: string, until = performance.now() + 60_000): Promise<string> =>
-    new Promise((resolve, reject) => requests.add({ name, until, signal, resolve, reject }))
+  return (name: string, until = performance.now() + 60_000): Promise<string> => requests.put({ name, until, signal })
 }
 
 test('requests of one turn share round trips, up to the largest', async () => {

@@ -13,6 +13,7 @@ export interface BatchedRequest {
   readonly until: number | undefined
   /** A signal that aborts when nobody waits for the request any more. */
   readonly signal: AbortSignal
+  resolve(answer: unknown): void
   reject(reason: unknown): void
 }
 
@@ -64,9 +65,9 @@ export class BatchedRequests<Opened extends Connection, Own extends BatchedReque
     this.#batch = new Batch({ limit, worthSending, send: (requests, next) => this.#send(requests, next) })
   }
 
-  /** Adds a request. It is settled with a `LeaseError`, or as the store settles it. */
-  add(request: Own): void {
-    this.#batch.add(request)
+  /** Sends a request. Resolves as the store settles it. Rejects with a `LeaseError`. */
+  put<Answer>(request: Omit<Own, 'resolve' | 'reject'>): Promise<Answer> {
+    return new Promise((resolve, reject) => this.#batch.add({ ...request, resolve, reject } as unknown as Own))
   }
 
   /** Sends a batch. The next batch may be sent when this one is answered, or when the server is unresponsive. */

@@ -46,45 +46,52 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
 })
 
-test.each(ENGINES)('%s: a waiter far away is served beside near ones that ask again at once', async (_, start) => {
-  const { server, urlBy } = await start()
-  cleanups.push(() => server[Symbol.asyncDispose]())
-  const proxy = await startProxy(server)
-  cleanups.push(() => proxy.stop())
-  proxy.up.delay(ROUND_TRIP / 2)
-  proxy.down.delay(ROUND_TRIP / 2)
-  const open = async (owner: string, port: number): Promise<Locks> => {
-    const locks = await connect(urlBy(port), { owner, ttl: 20_000 })
-    cleanups.push(() => locks.close({ grace: 0 }))
-    return locks
-  }
-
-  const near = [await open('near 1', server.port), await open('near 2', server.port), await open('near 3', server.port)]
-  let grants = 0
-  const stop = new AbortController()
-  const work = async (locks: Locks): Promise<void> => {
-    while (!stop.signal.aborted) {
-      const lease = await locks.acquire('busy')
-      grants += 1
-      await sleep(HOLD)
-      await lease.release()
+test.each(ENGINES)(
+  '%s: a waiter far away is served in turn with near ones that ask again at once',
+  async (_, start) => {
+    const { server, urlBy } = await start()
+    cleanups.push(() => server[Symbol.asyncDispose]())
+    const proxy = await startProxy(server)
+    cleanups.push(() => proxy.stop())
+    proxy.up.delay(ROUND_TRIP / 2)
+    proxy.down.delay(ROUND_TRIP / 2)
+    const open = async (owner: string, port: number): Promise<Locks> => {
+      const locks = await connect(urlBy(port), { owner, ttl: 20_000 })
+      cleanups.push(() => locks.close({ grace: 0 }))
+      return locks
     }
-  }
-  const working = near.map(work)
-  cleanups.push(async () => {
-    stop.abort()
-    await Promise.all(working)
-  })
 
-  const far = await open('far', proxy.port)
-  const acquiring = far.acquire('busy', { wait: 30_000 })
-  acquiring.catch(() => {}) // awaited below
-  await until('it waits', async () => {
-    const { waiters } = (await near[0]?.inspect('busy')) ?? { waiters: [] }
-    return waiters.some(({ owner }) => owner === 'far')
-  })
-  const before = grants
-  const lease = await acquiring
-  expect(grants - before).toBeLessThanOrEqual(MOST_GRANTS)
-  await lease.release()
-})
+    const near = [
+      await open('near 1', server.port),
+      await open('near 2', server.port),
+      await open('near 3', server.port),
+    ]
+    let grants = 0
+    const stop = new AbortController()
+    const work = async (locks: Locks): Promise<void> => {
+      while (!stop.signal.aborted) {
+        const lease = await locks.acquire('busy')
+        grants += 1
+        await sleep(HOLD)
+        await lease.release()
+      }
+    }
+    const working = near.map(work)
+    cleanups.push(async () => {
+      stop.abort()
+      await Promise.all(working)
+    })
+
+    const far = await open('far', proxy.port)
+    const acquiring = far.acquire('busy', { wait: 30_000 })
+    acquiring.catch(() => {}) // awaited below
+    await until('it waits', async () => {
+      const { waiters } = (await near[0]?.inspect('busy')) ?? { waiters: [] }
+      return waiters.some(({ owner }) => owner === 'far')
+    })
+    const before = grants
+    const lease = await acquiring
+    expect(grants - before).toBeLessThanOrEqual(MOST_GRANTS)
+    await lease.release()
+  },
+)

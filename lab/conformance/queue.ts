@@ -78,7 +78,7 @@ export const queueCases: Case[] = [
         await until('the position lapses', async () => (await client.inspect({ name: holder.name })).length === 1)
       },
 
-      async 'R8: keeps the position of a waiter that asks when it was told to, or is kept'(space) {
+      async 'R8: keeps the position of a waiter that asks in time, or is kept'(space) {
         const client = await space.client()
         await inTime(space.short, async () => {
           const holder = space.claim()
@@ -203,7 +203,7 @@ export const queueCases: Case[] = [
         })
       },
 
-      async 'R8: a waiter with a round trip of 600 ms is served beside near ones'(space) {
+      async 'R8: a waiter with a round trip of 600 ms is served in turn with near ones'(space) {
         await inTime(TURN, async () => {
           const { clients, holder, waiters } = await queueOf(space, 3, space.long, [600])
           const [far, ...near] = waiters as [Claim, Claim, Claim]

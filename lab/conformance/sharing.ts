@@ -117,7 +117,7 @@ export const sharingCases: Case[] = [
         await isFree(space, name)
       },
 
-      async 'readers run together, and never beside a writer'(space) {
+      async 'readers run together, and never with a writer'(space) {
         const { one, two } = await pairOf(space)
         const name = space.name()
         const readers = await Promise.all([one.readWrite(name).reader.acquire(), two.readWrite(name).reader.acquire()])
@@ -155,7 +155,7 @@ export const sharingCases: Case[] = [
   ...casesOf(
     { needs: ['break'] },
     {
-      async 'a permit or set that loses a part is lost, and releases the others'(space) {
+      async 'a permit or set that loses a part is lost, and releases the rest'(space) {
         const { one, two } = await pairOf(space)
         await inTime(space.short, async () => {
           const [name, a, b] = [space.name(), space.name(), space.name()]

@@ -57,7 +57,7 @@ export const slotCases: Case[] = [
         assert.deepEqual(slotsOf(await client.hold(permit())), [0])
       },
 
-      async 'R1: a claim of limit 1 holds alone, beside no permit and no reader'(space) {
+      async 'R1: a claim of limit 1 holds alone, without permits and readers'(space) {
         const [one, two] = await space.pair()
         for (const limit of [2, LARGEST_LIMIT]) {
           const { permit } = shared(space, limit)
@@ -99,7 +99,7 @@ export const slotCases: Case[] = [
         await one.isRefused(permit({ limit: 9 }))
       },
 
-      async 'R3: a stale copy of the acquire never shortens a lease that others hold beside it'(space) {
+      async 'R3: a stale copy of the acquire never shortens a lease of a shared name'(space) {
         const client = await space.client()
         const { name, permit } = shared(space, 2)
         const claim = permit()
@@ -169,7 +169,7 @@ export const slotCases: Case[] = [
         })
       },
 
-      async 'R6: a renewal or a release is that of one claim, and not of those beside it'(space) {
+      async 'R6: a renewal or a release is that of one claim, and not of other holders'(space) {
         const [one, two] = await space.pair()
         const { name, permit } = shared(space, 3)
         const [renewed, released] = [permit(), permit()]
@@ -186,7 +186,7 @@ export const slotCases: Case[] = [
         )
       },
 
-      async 'R7: a note is that of one claim, and not of those beside it'(space) {
+      async 'R7: a note is that of one claim, and not of other holders'(space) {
         const [one, two] = await space.pair()
         const { name, permit } = shared(space, 2)
         const second = permit({ note: 'first' })

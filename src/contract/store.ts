@@ -49,7 +49,7 @@
  *     queue. Neither a renewal nor an `acquire` that arrives later brings back the old note.
  *
  * R8. Where `guarantees.order` is `first come, first served`, waiters are served in the order in which they came. If the first
- *     waiter does not fit beside the holders, nobody behind it is granted. A claim that does not queue comes after all waiters.
+ *     waiter does not fit with the holders, nobody behind it is granted. A claim that does not queue comes after all waiters.
  *     A waiter keeps its position if it asks by its `retryAfter`, or if it is `kept`. If it stops asking, or its process stops,
  *     its position lapses within 5 s. If it is the first and fits, the second may pass it sooner: once its grace period is over,
  *     which is `TURN` (100 ms) plus the round trip of the waiter, at most 1.1 s. Without the round trip, near waiters would take

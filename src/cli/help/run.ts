@@ -6,7 +6,7 @@ const ENVIRONMENT: Section = {
     ['HOLDFAST_NAME', 'NAME'],
     ['HOLDFAST_TOKEN', 'The fencing token, higher for each grant: 33, or with --limit and --reader TOKEN/LIMIT:SLOTS'],
     ['HOLDFAST_SLOT', 'With --limit or --reader: the slot that is held, from 0'],
-    ['HOLDFAST_TOKENS', 'The same of each name that is held, as JSON: {"NAME":"33"}'],
+    ['HOLDFAST_TOKENS', 'The token of each name that is held, as JSON: {"NAME":"33"}'],
     ['HOLDFAST_OWNER', 'The owner of the lease'],
     ['HOLDFAST_STORE', 'The URL of the store, with its password'],
   ],

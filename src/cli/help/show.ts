@@ -58,7 +58,7 @@ export const INSPECT: CommandHelp = {
   entry: 'inspect NAME',
   summary: 'Shows holders, token, note and waiters of a name',
   text: [
-    'Shows the holder of NAME, its token, its note, the time left, and the waiters. Of a shared name it shows all holders with their slots.',
+    'Shows the holder of NAME, its token, its note, the time left, and the waiters. For a shared name it shows all holders with their slots.',
   ],
   examples: [['holdfast inspect nightly'], [`holdfast inspect nightly --json | jq -r '.holders[].token'`]],
   options: [],

@@ -1,18 +1,28 @@
-/** Prints the test files that import no code which starts servers: the tests of `script/test --local`. */
+/**
+ * Prints the test files that import no code which starts servers: the tests of `script/test --local`. With --library only
+ * those of the library, for Windows: without the command line, signals, links and modes of files.
+ */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '..')
 const SERVERS = join(ROOT, 'lab/servers/binary.ts')
+const POSIX = /(?:symlink|link|chmod)Sync|SIG(?:STOP|KILL)|0o\d|'(?:\/bin\/)?sh'|\/(?:tmp|proc|dev)\//
 const known = new Map<string, readonly string[]>()
 
-const tests = globSync(join(ROOT, '{src,lab,drop-ins,test,examples}/**/*.test.ts'))
+const isLibrary = process.argv[2] === '--library'
+const tests = globSync('{src,lab,drop-ins,test,examples}/**/*.test.ts', { cwd: ROOT })
 console.log(
   tests
-    .filter(path => !reached(path).has(SERVERS))
+    .map(path => path.replaceAll('\\', '/'))
+    .filter(path => !reached(join(ROOT, path)).has(SERVERS) && (!isLibrary || isOfLibrary(path)))
     .sort()
     .join('\n'),
 )
+
+function isOfLibrary(path: string): boolean {
+  return /^src\/(?!cli\/)/.test(path) && !POSIX.test(readFileSync(join(ROOT, path), 'utf8'))
+}
 
 function reached(path: string, seen = new Set<string>()): Set<string> {
   if (seen.has(path)) return seen

@@ -10,7 +10,7 @@ test('a page that installs or runs packages from npm says that their names are n
     const text = readFileSync(join(ROOT, page), 'utf8')
     return (
       /\bnpm (?:i|install)\b[^`\n]*\bholdfast|(?<!not `)npx holdfast|npm:holdfast/.test(text) &&
-      !/\(\S*#before-it-is-on-npm\)|^#+ Before it is on npm$|script\/pack/m.test(text)
+      !/\(\S*#before-it-is-on-npm\)|^#+ Before it is on npm$|script\/release/m.test(text)
     )
   })
   expect(silent).toEqual([])

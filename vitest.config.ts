@@ -38,6 +38,7 @@ const config: ViteUserConfig = defineConfig({
     include: ['{src,lab,drop-ins,test,examples}/**/*.test.ts'],
     exclude: ['**/node_modules/**', 'test/package/fixtures/**', ...(isFull ? [] : FULL_ONLY)],
     allowOnly: false,
+    coverage: { include: ['{src,lab,drop-ins}/**/*.ts'], reporter: ['text-summary', 'html', 'lcov'] },
     // Tests start hundreds of processes. Without a cache, each spends half of its start on stripping types.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, '.tools/compile-cache'), TMPDIR: folderForData() },
     // A test file takes a quarter to a third of a processor, and waits for the rest of its time.

@@ -1,5 +1,5 @@
 /** The first screen. */
-export const OVERVIEW: string = `<div id="verdict"><p id="say"></p><p id="why"></p></div>
+export const OVERVIEW: string = `<div id="verdict"><p id="say" role="status"></p><p id="why"></p></div>
 <main id="all">
 <dl id="counts"></dl>
 <label id="search">Filter <input id="filter" type="search" placeholder="name, holder or note"></label>

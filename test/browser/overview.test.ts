@@ -31,7 +31,7 @@ const SITUATIONS = {
     const rows = page.locator('#rows tbody', { hasText: 'invoices' })
     await until('the renewal is seen', async () => (await rows.getByText('10 min').count()) === 5)
     await fallSilent?.()
-    await page.locator('#say').getByText('has not renewed').waitFor()
+    await page.getByRole('status').getByText('has not renewed').waitFor()
     return page
   },
   async 'a full semaphore'(options: object): Promise<Page> {

@@ -17,9 +17,8 @@ export function breakLease(args: readonly string[]): Promise<number> {
     const token = tokenOf(values)
     const slot = slotOf(values)
     const name = values.marker ? markerOf(argument) : argument
-    const isMeant = values.all || slot !== undefined || token !== undefined
-    // If others begin to share the name meanwhile, at most one of them is ended.
-    const only = isMeant ? slot : await aloneIn(locks, name)
+    const isOne = slot !== undefined || token !== undefined
+    const only = isOne ? slot : await slotFor(values.all === true, locks, name)
     const higher = await locks.break(name, { slot: only, token })
     const broken = higher !== undefined
     const state = broken || token === undefined ? { holders: [] } : await locks.inspect(name)
@@ -34,10 +33,13 @@ export function breakLease(args: readonly string[]): Promise<number> {
   return query('break', 'NAME', args, answer, OPTIONS)
 }
 
-/** The slot of a name that is not shared. For a shared name, the caller must say which slot is meant. */
-async function aloneIn(locks: Locks, name: string): Promise<number> {
+/** All slots of a shared name if all are meant, else the slot of a name that is not shared. Throws `Usage` otherwise. */
+async function slotFor(isAll: boolean, locks: Locks, name: string): Promise<number | undefined> {
   const { holders } = await locks.inspect(name)
-  if (!isShared(holders)) return 0
+  if (isAll && holders.length > 0 && !isShared(holders))
+    throw new Usage(`${titleOf(name)} is not shared: leave out --all; ${seeHelp('break')}`)
+  if (isAll) return undefined
+  if (!isShared(holders)) return 0 // if others begin to share it meanwhile, at most one of them is ended
   const slots = holders.flatMap(holder => holder.slots ?? [0]).sort((a, b) => a - b)
   throw new Usage(
     `${titleOf(name)} is shared, and held in ${slotsText(slots)}: add --slot N or --all; ${seeHelp('break')}`,

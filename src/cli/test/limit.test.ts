@@ -116,6 +116,7 @@ test('ls and inspect show a shared name once with its holders, and break takes o
   expect(refused).toMatchObject({ code: 64, err: expect.stringContaining('held in slots 0-1: add --slot N or --all') })
   expect(await holdfast(['break', 'x', '--slot', '3'])).toMatchObject({ code: 1, out: 'slot 3 of x was free\n' })
   expect(await holdfast(['break', 'x', '--slot', 'a'])).toMatchObject({ code: 64 })
+  expect(await holdfast(['break', 'free', '--all'])).toMatchObject({ code: 1, out: 'free was free\n' })
   expect(await holdfast(['break', 'x', '--all', '--slot', '1'])).toMatchObject({ code: 64 })
   const older = ['break', 'x', '--token', holders[0]?.token ?? '', '--slot', '1']
   expect(await holdfast(older)).toMatchObject({ code: 75, out: expect.stringContaining('bob holds it now') })

@@ -206,6 +206,8 @@ describe('holdfast break', () => {
     expect(await holdfast(['break', 'nightly', '--token', seen])).toMatchObject({ code: 75, out: text })
     const json = await holdfast(['break', 'nightly', '--token', seen, '--json'])
     expect(JSON.parse(json.out)).toMatchObject({ broken: false, holders: [{ owner: 'bob', token }] })
+    const refused = await holdfast(['break', 'nightly', '--all'])
+    expect(refused).toMatchObject({ code: 64, err: expect.stringContaining('is not shared: leave out --all') })
     expect(await holdfast(['break', 'nightly', '--token', token])).toMatchObject({ code: 0 })
     expect(await holdfast(['inspect', 'nightly'])).toMatchObject({ code: 1 })
   })

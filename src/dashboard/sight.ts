@@ -1,4 +1,4 @@
-import { isShared, wantOf } from '../contract/record.ts'
+import { isShared, useOf, wantOf } from '../contract/record.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { Hold } from './hold.ts'
 
@@ -14,6 +14,9 @@ export interface SeenWaiter {
   /** The time since which it certainly has waited, in milliseconds since 1970. It may have waited longer. */
   readonly since: number
 }
+
+/** What is shown of one lease, or of all leases of a shared name together. */
+export type Held = Readonly<Pick<Hold, 'owner' | 'token' | 'note' | 'age' | 'isSinceGrant' | 'remaining' | 'most'>>
 
 /** What one look changed. */
 export interface Changed {
@@ -41,6 +44,24 @@ export class Sight {
   /** Can several hold it? */
   get isShared(): boolean {
     return isShared(this.holders)
+  }
+
+  /**
+   * Its lease. Of a shared name: how much of it is held, without a token and a note, the age of the oldest lease, and what
+   * remains of the first to end. `undefined`: it is free.
+   */
+  get held(): Held | undefined {
+    const [oldest] = this.holds.toSorted((a, b) => a.since - b.since)
+    const [first] = this.holds.toSorted((a, b) => a.remaining - b.remaining)
+    if (!oldest || !first) return undefined
+    const { owner, token, note } = this.isShared ? { owner: useOf(this.holders), token: '', note: '' } : oldest
+    const { age, isSinceGrant } = oldest
+    return { owner, token, note, age, isSinceGrant, remaining: first.remaining, most: first.most }
+  }
+
+  /** The least time since which somebody waits, in milliseconds since 1970. Infinity: nobody waits. */
+  get waitedSince(): number {
+    return Math.min(...this.waiters.map(({ since }) => since))
   }
 
   /** The time at which the name was last seen to be held, in milliseconds since 1970. */

@@ -1,6 +1,5 @@
 import { useOf } from '../contract/record.ts'
 import { titleOf } from '../contract/reserved.ts'
-import type { Sight } from './sight.ts'
 import { span } from './span.ts'
 import type { Look } from './survey.ts'
 import type { Trouble } from './troubles.ts'
@@ -27,10 +26,10 @@ export function verdictOf(look: Look, troubles: readonly Trouble[]): Verdict {
     return { level: 'bad', ...sentence(trouble, [...waiting, ...more]) }
   }
   const waits = [...sights.values()].filter(({ waiters }) => waiters.length > 0)
-  const [first] = waits.sort((a, b) => since(a) - since(b))
+  const [first] = waits.sort((a, b) => a.waitedSince - b.waitedSince)
   if (first) {
     const use = first.isShared ? [`Held: ${useOf(first.holders)}`] : []
-    const why = [...use, ...waitingOf(first.waiters.length), `the first for at least ${span(at - since(first))}`]
+    const why = [...use, ...waitingOf(first.waiters.length), `the first for at least ${span(at - first.waitedSince)}`]
     return { level: 'warn', say: ['Longest wait: ', titleOf(first.name), ''], name: first.name, why: why.join(', ') }
   }
   const calm = 'Nobody waits, and no holder seems stuck'
@@ -59,8 +58,4 @@ function sentence({ names, owner, text, end }: Trouble, more: readonly string[])
 
 function waitingOf(callers: number): readonly string[] {
   return callers === 0 ? [] : [`${callers} waiting`]
-}
-
-function since({ waiters }: Sight): number {
-  return Math.min(...waiters.map(each => each.since))
 }

@@ -1,4 +1,4 @@
-import { slotsText, useOf } from '../contract/record.ts'
+import { slotsText } from '../contract/record.ts'
 import { isMarker, titleOf } from '../contract/reserved.ts'
 import type { Change } from './changes.ts'
 import type { Hold } from './hold.ts'
@@ -57,7 +57,7 @@ function recent(changes: readonly Change[]): readonly Change[] {
 }
 
 /** One of several holders. */
-function held({ owner, token, slots, note, remaining, age, isSinceGrant }: Hold): Record<string, unknown> {
+function slotOf({ owner, token, slots, note, remaining, age, isSinceGrant }: Hold): Record<string, unknown> {
   return { title: slotsText(slots), owner, token, note, remaining, held: age, isSinceGrant }
 }
 
@@ -84,23 +84,21 @@ interface Row {
 
 /** The row of a name. A shared name shows how much of it is held, since when, and when its first lease ends. */
 function row(sight: Sight, troubles: readonly number[], at: number): Row {
-  const { name, holders, holds, waiters, isShared } = sight
-  const waitsSince = Math.min(...waiters.map(({ since }) => since))
-  const [oldest] = holds.toSorted((a, b) => a.since - b.since)
+  const { name, held, holds, waiters, isShared } = sight
   return {
     name,
     title: titleOf(name),
     isMarker: isMarker(name),
-    owner: isShared ? useOf(holders) : (holders[0]?.owner ?? null),
-    token: isShared ? null : (oldest?.token ?? null),
-    note: isShared ? '' : (oldest?.note ?? ''),
-    remaining: oldest ? Math.min(...holds.map(({ remaining }) => remaining)) : null,
-    held: oldest?.age ?? null,
-    isSinceGrant: oldest?.isSinceGrant ?? false,
+    owner: held?.owner ?? null,
+    token: held?.token || null,
+    note: held?.note ?? '',
+    remaining: held?.remaining ?? null,
+    held: held?.age ?? null,
+    isSinceGrant: held?.isSinceGrant ?? false,
     troubles,
     waiters: waiters.length,
-    waited: waiters.length > 0 ? at - waitsSince : null,
-    slots: isShared ? holds.map(held) : [],
+    waited: waiters.length > 0 ? at - sight.waitedSince : null,
+    slots: isShared ? holds.map(slotOf) : [],
   }
 }
 

@@ -1,7 +1,7 @@
-import { slotsText, useOf } from '../../../contract/record.ts'
+import { slotsText } from '../../../contract/record.ts'
 import { titleOf } from '../../../contract/reserved.ts'
 import type { Hold } from '../../../dashboard/hold.ts'
-import type { SeenWaiter, Sight } from '../../../dashboard/sight.ts'
+import type { Held, SeenWaiter, Sight } from '../../../dashboard/sight.ts'
 import type { Look } from '../../../dashboard/survey.ts'
 import { byTitle, type Trouble } from '../../../dashboard/troubles.ts'
 
@@ -27,20 +27,6 @@ export interface Row {
   readonly past: readonly Hold[]
   /** The sort key of the row. The highest comes first. */
   readonly rank: readonly [trouble: number, changedAt: number, waited: number, held: number]
-}
-
-interface Held {
-  /** The owner. For a shared name: how much of it is held. */
-  readonly owner: string
-  /** The fencing token. Empty for a shared name. */
-  readonly token: string
-  readonly note: string
-  /** Milliseconds since its grant, or, as a least age, since it was first seen. */
-  readonly age: number
-  readonly isSinceGrant: boolean
-  /** Milliseconds that remain now, and that remained at the last renewal that was seen. */
-  readonly remaining: number
-  readonly most: number
 }
 
 /** One holder of a shared name. */
@@ -80,14 +66,12 @@ export function filtered(rows: readonly Row[], text: string): readonly Row[] {
 function rowOf(look: Look, sight: Sight, change: Look['changes'][number] | undefined, place: number): Row {
   const { name, holds, past, waiters } = sight
   const signs = (look.signs.get(name) ?? []).map(({ text }) => text)
-  const waited = waiters.length > 0 ? look.at - Math.min(...waiters.map(({ since }) => since)) : undefined
+  const waited = waiters.length > 0 ? look.at - sight.waitedSince : undefined
   return {
     name,
     title: titleOf(name),
-    held: sight.isShared ? togetherOf(sight) : holds[0] && heldOf(holds[0]),
-    holders: sight.isShared
-      ? holds.map(hold => ({ ...heldOf(hold), title: slotsText(hold.slots), slots: hold.slots }))
-      : [],
+    held: sight.held,
+    holders: sight.isShared ? holds.map(slotOf) : [],
     troubles: [...signs, ...(change ? [`${change.to ? 'Taken over from' : 'Lost by'} ${change.from}`] : [])],
     waiters,
     waited,
@@ -96,19 +80,8 @@ function rowOf(look: Look, sight: Sight, change: Look['changes'][number] | undef
   }
 }
 
-function heldOf({ owner, token, note, age, isSinceGrant, remaining, most }: Hold): Held {
-  return { owner, token, note, age, isSinceGrant, remaining, most }
-}
-
-/** Combines the holders of a shared name. Its age is that of the oldest lease; what remains, of the first to end. */
-function togetherOf({ holders, holds }: Sight): Held {
-  const [oldest] = holds.toSorted((a, b) => a.since - b.since)
-  const [first] = holds.toSorted((a, b) => a.remaining - b.remaining)
-  return {
-    ...{ owner: useOf(holders), token: '', note: '' },
-    ...{ age: oldest?.age ?? 0, isSinceGrant: oldest?.isSinceGrant ?? false },
-    ...{ remaining: first?.remaining ?? 0, most: first?.most ?? 0 },
-  }
+function slotOf({ owner, token, note, age, isSinceGrant, remaining, most, slots }: Hold): SlotHeld {
+  return { owner, token, note, age, isSinceGrant, remaining, most, title: slotsText(slots), slots }
 }
 
 function byRank(a: Row, b: Row): number {

@@ -1,17 +1,3 @@
-/** An element of a `List`. `list` is undefined after its removal. */
-export class Entry<Value> {
-  readonly value: Value
-  list: List<Value> | undefined
-  before: Entry<Value> | undefined
-  after: Entry<Value> | undefined
-
-  constructor(value: Value, list: List<Value>, before: Entry<Value> | undefined) {
-    this.value = value
-    this.list = list
-    this.before = before
-  }
-}
-
 /**
  * A linked list, in the order of insertion. A `Set` would be slower here because of V8's garbage collector. When a `Set`
  * grows or shrinks, its old table points to the new one. An old-generation table keeps all former elements alive until
@@ -60,5 +46,19 @@ export class List<Value> {
     const values: Value[] = []
     for (let entry = this.#first; entry; entry = entry.after) values.push(entry.value)
     return values
+  }
+}
+
+/** An element of a `List`. `list` is undefined after its removal. */
+export class Entry<Value> {
+  readonly value: Value
+  list: List<Value> | undefined
+  before: Entry<Value> | undefined
+  after: Entry<Value> | undefined
+
+  constructor(value: Value, list: List<Value>, before: Entry<Value> | undefined) {
+    this.value = value
+    this.list = list
+    this.before = before
   }
 }

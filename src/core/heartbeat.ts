@@ -42,28 +42,6 @@ const SHORTEST_FACTOR = 0.75
 const LONGEST_FACTOR = 1.25
 
 /**
- * The longest time in milliseconds between the requests of two successful renewals if one message is lost. A lease that
- * is just too young for a beat waits for the next beat, and then for the retry.
- */
-export function longestGap(ttl: number): number {
-  return ttl / 2 + STEPS_WHEN_UNANSWERED * LONGEST_FACTOR * stepLength(ttl)
-}
-
-function stepLength(ttl: number): number {
-  return Math.min(ttl / 40, LONGEST_STEP)
-}
-
-/**
- *  The number of renewals that are sent at once. Sending 100,000 at once would cost the garbage collector more than
- * everything else.
- * The number doubles with each step, so that an unresponsive server does not delay the renewals of other servers.
- */
-const AT_ONCE = 256
-
-/** Up to this many empty groups are kept: the next lease probably has the same ttl. */
-const MOST_GROUPS = 16
-
-/**
  * Renews every lease of one `Locks` at a third of its ttl. Leases of one ttl are renewed together, so that thousands of
  * renewals share a few requests. The first beat is random, so that processes that started together drift apart. A
  * renewal that fails or is not answered is retried until the lease ends.
@@ -104,6 +82,28 @@ export class Heartbeat implements Beats {
     if (this.#groups.get(ttl)?.leave(entry) && this.#groups.size > MOST_GROUPS) this.#groups.delete(ttl)
   }
 }
+
+/**
+ * The longest time in milliseconds between the requests of two successful renewals if one message is lost. A lease that
+ * is just too young for a beat waits for the next beat, and then for the retry.
+ */
+export function longestGap(ttl: number): number {
+  return ttl / 2 + STEPS_WHEN_UNANSWERED * LONGEST_FACTOR * stepLength(ttl)
+}
+
+function stepLength(ttl: number): number {
+  return Math.min(ttl / 40, LONGEST_STEP)
+}
+
+/**
+ *  The number of renewals that are sent at once. Sending 100,000 at once would cost the garbage collector more than
+ * everything else.
+ * The number doubles with each step, so that an unresponsive server does not delay the renewals of other servers.
+ */
+const AT_ONCE = 256
+
+/** Up to this many empty groups are kept: the next lease probably has the same ttl. */
+const MOST_GROUPS = 16
 
 /** The leases of one ttl. One timer beats for all of them, and another runs while answers are missing. */
 class Group {

@@ -12,16 +12,6 @@ const ROUND = 4
 /** Milliseconds between two rounds: the shortest pause, and what is added at random. So a call sends about 40 requests a second. */
 const [SHORTEST_PAUSE, JITTER] = [50, 100]
 
-/** The name of the lease that a ticket is. Ticket 0 has the name of the semaphore, so a semaphore of one is a lock. */
-export function ticketName(name: string, ticket: number): string {
-  return ticket === 0 ? name : `${name}#${ticket}`
-}
-
-/** Is a permit a lease on one of several names over this store? Its claims hold alone, and it keeps no queue for others. */
-export function hasTickets({ guarantees }: Pick<Store, 'guarantees'>): boolean {
-  return guarantees?.sharing !== 'slots'
-}
-
 /**
  * A permit over a store whose claims hold alone: a lease on one of `limit` names, its tickets. They are tried from a random
  * start, one at a time, so that a call never holds two. To the acquisition this is a store and the permit is one claim.
@@ -97,4 +87,14 @@ export class Tickets implements Pick<Store, 'acquire' | 'release'> {
   #of(ticket: number): Claim {
     return { ...this.#claim, name: ticketName(this.#claim.name, ticket) }
   }
+}
+
+/** The name of the lease that a ticket is. Ticket 0 has the name of the semaphore, so a semaphore of one is a lock. */
+export function ticketName(name: string, ticket: number): string {
+  return ticket === 0 ? name : `${name}#${ticket}`
+}
+
+/** Is a permit a lease on one of several names over this store? Its claims hold alone, and it keeps no queue for others. */
+export function hasTickets({ guarantees }: Pick<Store, 'guarantees'>): boolean {
+  return guarantees?.sharing !== 'slots'
 }

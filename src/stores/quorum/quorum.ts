@@ -4,34 +4,6 @@ import { CHECK } from '../../contract/request.ts'
 import type { Answer, Member } from './member.ts'
 import { type AskOptions, Node, quarantine } from './node.ts'
 
-/** The answers of the nodes to one request, so far. */
-export class Tally<Value> {
-  /** The number of nodes that have not answered yet. */
-  pending: number
-  readonly counted: { readonly node: Node; readonly value: Value }[] = []
-  /** Answers that do not count in a majority. */
-  readonly quarantined: { readonly node: Node; readonly value: Value; readonly votesIn: number }[] = []
-  readonly failed: { readonly node: Node; readonly error: LeaseError }[] = []
-
-  constructor(size: number) {
-    this.pending = size
-  }
-
-  /** The number of counted answers for which `is` returns true. */
-  count(is: (value: Value) => boolean): number {
-    let count = 0
-    for (const { value } of this.counted) if (is(value)) count += 1
-    return count
-  }
-}
-
-export interface PollOptions<Value> extends AskOptions {
-  /** The nodes to ask. @default all */
-  readonly nodes?: readonly Node[]
-  /** Called with each answer that comes after the poll is settled, or with `undefined` and an error. */
-  readonly late?: (node: Node, value: Value | undefined, error?: LeaseError) => void
-}
-
 /** The nodes, and the size of a majority. */
 export class Quorum {
   readonly nodes: readonly Node[]
@@ -145,6 +117,34 @@ export class Quorum {
     const code = isFinal && refusals[0] ? refusals[0].code : 'STORE_UNAVAILABLE'
     return new LeaseError(code, message, { cause, retryAfter, retryable: !isFinal })
   }
+}
+
+/** The answers of the nodes to one request, so far. */
+export class Tally<Value> {
+  /** The number of nodes that have not answered yet. */
+  pending: number
+  readonly counted: { readonly node: Node; readonly value: Value }[] = []
+  /** Answers that do not count in a majority. */
+  readonly quarantined: { readonly node: Node; readonly value: Value; readonly votesIn: number }[] = []
+  readonly failed: { readonly node: Node; readonly error: LeaseError }[] = []
+
+  constructor(size: number) {
+    this.pending = size
+  }
+
+  /** The number of counted answers for which `is` returns true. */
+  count(is: (value: Value) => boolean): number {
+    let count = 0
+    for (const { value } of this.counted) if (is(value)) count += 1
+    return count
+  }
+}
+
+export interface PollOptions<Value> extends AskOptions {
+  /** The nodes to ask. @default all */
+  readonly nodes?: readonly Node[]
+  /** Called with each answer that comes after the poll is settled, or with `undefined` and an error. */
+  readonly late?: (node: Node, value: Value | undefined, error?: LeaseError) => void
 }
 
 /** A `judge` for `poll` that settles once every node has answered or failed. */

@@ -28,11 +28,6 @@ export interface Refusal {
 /** Hints to waiters: the ids of their claims, and the milliseconds after which each asks. */
 export type Wakes = ReadonlyMap<string, number>
 
-/** Milliseconds for which a position is kept after the last request of its waiter. The waiter asks after a third of that. */
-export function positionLifetime(ttl: number): number {
-  return Math.min(Math.max(ttl, 1_000), 5_000)
-}
-
 /**
  * The rules of one name, and their specification: no slot is used twice, and every slot in use is below every limit in use.
  * An object is the state of the name at `now`. Each method decides one request and changes the state, without a clock and
@@ -275,4 +270,9 @@ export class Name {
     this.#token = Math.max(this.#token + 1, this.#floor)
     return this.#token
   }
+}
+
+/** Milliseconds for which a position is kept after the last request of its waiter. The waiter asks after a third of that. */
+export function positionLifetime(ttl: number): number {
+  return Math.min(Math.max(ttl, 1_000), 5_000)
 }

@@ -68,10 +68,10 @@ test('tokens fall if the process restarts and its clock is then behind the last 
   expect(before.held && after.held && after.token < before.token).toBe(true)
 })
 
-test('tokens rise over a million names, and nothing is kept of them', async () => {
+test('tokens rise over 200,000 names, and nothing is kept of them', async () => {
   const { store, put } = open()
   let last = 0n
-  for (let index = 0; index < 1_000_000; index += 1) {
+  for (let index = 0; index < 200_000; index += 1) {
     const name = `name ${index}`
     const answer = await put(claim(name, String(index), { queue: false }))
     if (!answer.held || answer.token <= last) throw new Error(`${name} has no token above ${last}`)

@@ -9,17 +9,16 @@ export const TABLE = `create table if not exists lease_record (
   written timestamptz not null
 )`
 
+const AGE = 'extract(epoch from clock_timestamp() - written) * 1000'
+const COLUMNS = `value, version, (${AGE})::float8 as age`
+
 export function sqlRegister(pool: Pool): Register<string> {
   return {
     maxBytes: 1_000_000,
     knowsAge: true,
 
     async read(key) {
-      const age = 'extract(epoch from clock_timestamp() - written) * 1000'
-      const { rows } = await pool.query(
-        `select value, version, (${age})::float8 as age from lease_record where key = $1`,
-        [key],
-      )
+      const { rows } = await pool.query(`select ${COLUMNS} from lease_record where key = $1`, [key])
       return rows[0]
     },
 
@@ -40,11 +39,11 @@ export function sqlRegister(pool: Pool): Register<string> {
     async *list(prefix) {
       for (let last = ''; ; ) {
         const { rows } = await pool.query(
-          'select key from lease_record where starts_with(key, $1) and key > $2 order by key limit 1000',
+          `select key, ${COLUMNS} from lease_record where starts_with(key, $1) and key > $2 order by key limit 1000`,
           [prefix, last],
         )
         if (rows.length === 0) return
-        for (const { key } of rows) yield key
+        for (const { key, ...entry } of rows) yield { key, entry }
         last = rows.at(-1).key
       }
     },

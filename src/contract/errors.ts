@@ -9,8 +9,8 @@ checkNode()
 /**
  * What went wrong. The codes are stable.
  * - `BUSY`: the name was not acquired within `wait`. Try later, or leave the work to the holder.
- * - `TOO_MANY_WAITERS`: as many calls of this process as `maxWaiters` already wait for the name. Try later, or refuse the
- *   request that needs it.
+ * - `TOO_MANY_WAITERS`: as many calls of this process as `maxWaiters` already wait for the name, or the store has no room for
+ *   more. Try later, or refuse the request that needs it.
  * - `LEASE_LOST`: the lease is over: it was not renewed in time, was broken, or was gone at release. Another holder may
  *   have begun. Stop, and treat what was written without a fence as doubtful.
  * - `MAX_HOLD`: the lease was held for `maxHold` and is no longer renewed. Act as for `LEASE_LOST`. Find out

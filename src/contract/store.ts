@@ -200,7 +200,8 @@ export interface Guarantees {
   /** The shortest ttl in milliseconds that locks accept over this store. Its option `minTtl` sets another. */
   readonly minTtl: number
   /**
-   * The longest ttl in milliseconds for which a lease outlives its process. 0 if leases end with the connection.
+   * The longest ttl in milliseconds for which a lease outlives its process, and then ends on time for every other process. 0
+   * if leases end with the connection, or if a process that has just begun does not know when they end.
    * @default any ttl
    */
   readonly maxUnattended?: number | undefined

@@ -37,7 +37,7 @@ export class Marker {
     checkDuration(within, what)
     if (longest === 0)
       throw invalid(
-        `${what} needs a store that keeps a lease without its connection, which ${kind} does not: use another store`,
+        `${what} needs a store that keeps a lease without its process, and knows when it ends, which ${kind} does not: use another store`,
       )
     if (within > longest)
       throw invalid(

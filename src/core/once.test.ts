@@ -288,7 +288,11 @@ test('close ends each look for the marker at once, and the work does not begin',
 test('what cannot be kept for so long is refused before anything is asked', async () => {
   const work = async (): Promise<void> => {}
   for (const [guarantees, options, says] of [
-    [{ maxUnattended: 0 }, { within }, 'within needs a store that keeps a lease without its connection'],
+    [
+      { maxUnattended: 0 },
+      { within },
+      'within needs a store that keeps a lease without its process, and knows when it ends',
+    ],
     [{ maxUnattended: 30_000 }, { within: 30_001 }, 'scripted keeps a lease without its process for at most 30000 ms'],
     [{ minTtl: 200 }, { within: 100 }, 'within is 100 ms; scripted needs at least 200'],
     [{}, { within: 0 }, 'within must be a whole number of milliseconds from 10 to 2147483647, not 0'],

@@ -26,7 +26,7 @@ export function sqlRegisterHarness(): StoreHarness {
 
 /** A connection that is cut off gives no answer, so requests need a limit. */
 function poolAt(connectionString: string): Pool {
-  const pool = new Pool({ connectionString, query_timeout: 2_000, connectionTimeoutMillis: 2_000 })
+  const pool = new Pool({ connectionString, max: 20, query_timeout: 5_000, connectionTimeoutMillis: 10_000 })
   pool.on('error', () => {}) // its server was killed
   return pool
 }
@@ -64,7 +64,7 @@ function memoryRegister(records: Map<string, { value: string; version: number }>
       return isExpected ? version : undefined
     },
     async *list(prefix) {
-      for (const key of [...records.keys()]) if (key.startsWith(prefix)) yield key
+      for (const key of [...records.keys()]) if (key.startsWith(prefix)) yield { key }
     },
   }
 }

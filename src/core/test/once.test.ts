@@ -101,6 +101,6 @@ test('over advisory locks, which end with their connection, it is refused with t
   await expect(locks.once('a', { within: LONG }, async () => {})).rejects.toMatchObject({
     code: 'INVALID_ARGUMENT',
     message:
-      'within needs a store that keeps a lease without its connection, which postgres advisory does not: use another store',
+      'within needs a store that keeps a lease without its process, and knows when it ends, which postgres advisory does not: use another store',
   })
 })

@@ -6,7 +6,7 @@ import { guaranteesOf } from './guarantees.ts'
 import type { Register } from './register.ts'
 import { CasStore } from './store.ts'
 
-export type { Entry, Register } from './register.ts'
+export type { Entry, Listed, Register } from './register.ts'
 
 export interface CasOptions extends MinTtl {
   /** The kind of store, for people, such as `dynamodb`. @default 'cas' */

@@ -1,5 +1,6 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
+import { isFresh } from '../rules/difference.ts'
 import { positionLifetime } from '../rules/name.ts'
 import { type Holder, type NameState, UNUSED, type Waiter } from '../rules/state.ts'
 
@@ -129,6 +130,18 @@ export function store({ writes, state: before, renewed }: View, state: NameState
       return { id, renewed: mark(id, before.gone.get(id) === until, until - LONGEST_REQUEST) }
     }),
   }
+}
+
+/** Must the state be written? A position that was written lately need not be. */
+export function isChanged(before: NameState, after: NameState, now: number): boolean {
+  if (after.token !== before.token || after.changed !== before.changed) return true
+  if (after.holders.length !== before.holders.length || after.waiters.length !== before.waiters.length) return true
+  if (after.holders.some((holder, index) => holder !== before.holders[index])) return true
+  for (const [id, until] of after.gone) if (before.gone.get(id) !== until) return true
+  return after.waiters.some((waiter, index) => {
+    const old = before.waiters[index]
+    return waiter !== old && (old?.id !== waiter.id || !isFresh(old, waiter, now))
+  })
 }
 
 /** Did a write happen that was to follow the write `after`? `open`: not yet. `unclear`: too much was written since. */

@@ -28,8 +28,11 @@ export interface Register<Version> {
     signal: AbortSignal,
     keep: number,
   ): Promise<Version | undefined>
-  /** The keys that begin with `prefix`, each once, in any order. It may miss what is written meanwhile. */
-  list(prefix: string, signal: AbortSignal): AsyncIterable<string>
+  /**
+   * The keys that begin with `prefix`, each once, in any order, and their records if those cost nothing more. It may miss
+   * what was written lately.
+   */
+  list(prefix: string, signal: AbortSignal): AsyncIterable<Listed<Version>>
   /**
    * Resolves once armed. From then until `signal` aborts, calls `changed` soon after each write of the key, and after a gap
    * in which it may have missed one. A superfluous call costs a read. @default the store polls
@@ -37,6 +40,13 @@ export interface Register<Version> {
   watch?(key: string, changed: () => void, signal: AbortSignal): Promise<void>
   /** Closes what the register has opened itself. @default nothing */
   close?(): Promise<void>
+}
+
+/** A key that was listed, and its record. */
+export interface Listed<Version> {
+  readonly key: string
+  /** @default the store reads it */
+  readonly entry?: Entry<Version> | undefined
 }
 
 /** A record as it was read. */

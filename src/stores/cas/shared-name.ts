@@ -1,16 +1,16 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import { randomId } from '../../contract/random-id.ts'
-import { request } from '../../contract/request.ts'
+import { backoff, request } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
-import { isFresh } from '../rules/difference.ts'
 import { Name, type Wakes } from '../rules/name.ts'
 import type { NameState } from '../rules/state.ts'
 import { closed } from '../wire/failure.ts'
+import { contended, full, LAST_TOKEN, unknown, usedUp } from './failure.ts'
 import { keyOf } from './key.ts'
-import { fateOf, NOTHING, observe, parse, store, type View } from './record.ts'
-import type { Register } from './register.ts'
+import { fateOf, isChanged, NOTHING, observe, parse, store, type View } from './record.ts'
+import type { Entry, Register } from './register.ts'
 
 /** A request for a name. */
 export interface Request<Answer> {
@@ -41,12 +41,20 @@ interface Decision {
   readonly wakes: Wakes
 }
 
+/** What this process knows of the record. `version`: there is none. */
+interface Known<Version> {
+  readonly view: View
+  readonly version: Version | undefined
+}
+
 /** A write that is not confirmed. */
 interface Attempt {
   readonly write: string
   /** The write that it was to follow. */
   readonly after: string | undefined
   readonly decision: Decision
+  /** Why it is not confirmed. `undefined`: the version was another one. */
+  error?: LeaseError
 }
 
 /** Milliseconds for which a name that others wait for is assumed to be as this process saw it. */
@@ -60,8 +68,6 @@ const FOR_WAITERS = 0.9
 
 /** The shortest time in milliseconds for which a free name keeps its record: until then wall clocks differ, and tokens need it. */
 const KEPT = 7 * 24 * 3_600_000
-
-const LAST_TOKEN = Number.MAX_SAFE_INTEGER
 
 /** What the names of a store share. */
 export interface Shared<Version> {
@@ -109,12 +115,12 @@ export class SharedName<Version> {
     })
   }
 
-  /** The name now, for people. It writes nothing. */
-  async look(signal: AbortSignal): Promise<Name> {
+  /** The name now, for people. It writes nothing. `listed`: its record, which may be old. */
+  async look(signal: AbortSignal, listed?: Entry<Version>): Promise<Name> {
     const [seenAt, isAlone] = [this.#seenAt, this.isIdle]
-    const seen = await this.#read(LONGEST_REQUEST, signal)
+    const seen = listed ? this.#seen(listed, Number.NEGATIVE_INFINITY) : await this.#read(LONGEST_REQUEST, signal)
     // What was read may be older than what this process has written meanwhile.
-    if (isAlone && this.isIdle && this.#seenAt === seenAt) this.#learn(seen.view, seen.version)
+    if (isAlone && this.isIdle && this.#seenAt === seenAt) this.#learn(seen)
     return new Name(this.#now, seen.view.state)
   }
 
@@ -146,71 +152,79 @@ export class SharedName<Version> {
   /** Settles all requests of the batch, or throws. */
   async #carryOut(batch: readonly Pending[], attempts: Attempt[]): Promise<void> {
     const { register, clock } = this.#shared
-    let isKnown = this.#mayBeKnown(batch)
-    for (let tries = 0; ; ) {
-      if (!isKnown) {
+    let isGuess = this.#mayGuess(batch)
+    for (let conflicts = 0; ; ) {
+      if (!isGuess) {
         const left = this.#wanted(batch, attempts)
         if (left.length === 0) return
-        const { view, version } = await this.#read(limitOf(left, this.#now))
-        this.#learn(view, version)
+        this.#learn(await this.#read(limitOf(left, this.#now)))
         this.#judge(attempts)
       }
       const wanted = this.#wanted(batch, attempts)
       if (wanted.length === 0) return
+      const wasGuess = isGuess
+      isGuess = false
       const decision = this.#decide(wanted)
       const { state, now, answers, wakes } = decision
-      if (isKnown && [...answers.values()].some(isRefusal)) {
-        isKnown = false
-        continue
-      }
-      isKnown = false
+      if (wasGuess && [...answers.values()].some(isRefusal)) continue
       if (!state) return this.#answer(decision)
       const write = randomId().slice(0, 16)
       const stored = store(this.#view, state, now, write)
       const value = this.#valueOf(stored, decision)
       if (value === undefined) continue
-      attempts.push({ write, after: this.#view.writes.at(-1), decision })
+      const attempt: Attempt = { write, after: this.#view.writes.at(-1), decision }
+      attempts.push(attempt)
       let version: Version | undefined
       try {
         const send = (signal: AbortSignal): Promise<Version | undefined> =>
           register.write(keyOf(this.name), value, this.#version, signal, keepOf(state, now))
         version = await request(clock, limitOf(wanted, this.#now), send, { background: true })
       } catch (error) {
-        if (!LeaseError.is(error) || !error.retryable) throw error
+        if (!LeaseError.is(error) || !error.retryable) {
+          attempts.pop()
+          throw error
+        }
+        attempt.error = error // the write may have happened, which the next read shows
       }
       if (version !== undefined) {
-        this.#learn(observe(stored, { sent: now, received: now }, this.#view), version)
+        this.#learn({ view: observe(stored, { sent: now, received: now }, this.#view), version })
         this.#answer(decision)
         this.#shared.wake(this.name, wakes)
         return
       }
-      tries += 1
-      const pause = Math.random() * Math.min(tries, MOST_PAUSES) * Math.max(this.roundTrip, 1)
+      if (wasGuess && !attempt.error) continue
+      conflicts += 1
+      const pause = attempt.error
+        ? backoff(conflicts)
+        : Math.random() * Math.min(conflicts, MOST_PAUSES) * Math.max(this.roundTrip, 1)
       await new Promise<void>(resolve => clock.after(pause, resolve, true))
     }
   }
 
   /** Can the requests be decided on what this process knows? A wrong guess costs a write that fails by its version. */
-  #mayBeKnown(batch: readonly Pending[]): boolean {
+  #mayGuess(batch: readonly Pending[]): boolean {
     if (this.#version === undefined || batch.some(({ looks }) => looks)) return false
     return this.#view.state.waiters.length === 0 || this.#now - this.#seenAt < RECENT
   }
 
-  async #read(limit: number, signal?: AbortSignal): Promise<{ view: View; version: Version | undefined }> {
+  async #read(limit: number, signal?: AbortSignal): Promise<Known<Version>> {
     const { register, clock } = this.#shared
-    const before = this.#view
     const sent = this.#now
     const send = (own: AbortSignal): ReturnType<Register<Version>['read']> =>
       register.read(keyOf(this.name), signal ? AbortSignal.any([own, signal]) : own)
     const entry = await request(clock, limit, send, { background: true })
-    const received = this.#now
-    this.roundTrip = received - sent
-    if (!entry) return { view: NOTHING, version: undefined }
-    const seen = { sent, received, age: entry.age }
-    return { view: observe(parse(this.name, entry.value), seen, before), version: entry.version }
+    this.roundTrip = this.#now - sent
+    return this.#seen(entry, sent)
   }
 
-  #learn(view: View, version: Version | undefined): void {
+  /** What a record says that was current at `sent` or later. */
+  #seen(entry: Entry<Version> | undefined, sent: number): Known<Version> {
+    if (!entry) return { view: NOTHING, version: undefined }
+    const seen = { sent, received: this.#now, age: entry.age }
+    return { view: observe(parse(this.name, entry.value), seen, this.#view), version: entry.version }
+  }
+
+  #learn({ view, version }: Known<Version>): void {
     this.#view = view
     this.#version = version
     this.#seenAt = this.#now
@@ -228,7 +242,7 @@ export class SharedName<Version> {
       }
       if (fate !== 'unclear') continue
       for (const asked of decision.answers.keys())
-        if (!asked.isRepeatable) this.#settle(asked, () => asked.reject(unknown(this.name)))
+        if (!asked.isRepeatable) this.#settle(asked, () => asked.reject(unknown(this.name, attempt.error)))
     }
   }
 
@@ -272,7 +286,9 @@ export class SharedName<Version> {
       const { signal, until, limit, reject } = asked
       if (signal.aborted) this.#settle(asked, () => reject(signal.reason))
       else if (now >= until)
-        this.#settle(asked, () => reject(attempts.length > 0 ? unknown(this.name) : contended(this.name, limit)))
+        this.#settle(asked, () =>
+          reject(attempts.length > 0 ? unknown(this.name, attempts.at(-1)?.error) : contended(this.name, limit)),
+        )
       return this.#waiting.has(asked)
     })
   }
@@ -302,39 +318,4 @@ function keepOf({ holders }: NameState, now: number): number {
 function isRefusal(answer: unknown): boolean {
   if (typeof answer === 'object' && answer !== null) return 'held' in answer && !answer.held
   return answer === undefined || answer === false || answer === 'gone'
-}
-
-/** Must the state be written? A position that was written lately need not be. */
-function isChanged(before: NameState, after: NameState, now: number): boolean {
-  if (after.token !== before.token || after.changed !== before.changed) return true
-  if (after.holders.length !== before.holders.length || after.waiters.length !== before.waiters.length) return true
-  if (after.holders.some((holder, index) => holder !== before.holders[index])) return true
-  for (const [id, until] of after.gone) if (before.gone.get(id) !== until) return true
-  return after.waiters.some((waiter, index) => {
-    const old = before.waiters[index]
-    return waiter !== old && (old?.id !== waiter.id || !isFresh(old, waiter, now))
-  })
-}
-
-function unknown(name: string, cause?: unknown): LeaseError {
-  const why = cause instanceof Error ? cause.message : 'the store did not confirm it'
-  const message = `it is not known whether a request for ${JSON.stringify(name)} was carried out: ${why}`
-  return new LeaseError('OUTCOME_UNKNOWN', message, { cause })
-}
-
-function contended(name: string, limit: number): LeaseError {
-  const what = `others wrote the record of ${JSON.stringify(name)} first for ${Math.round(limit)} ms`
-  return new LeaseError('STORE_UNAVAILABLE', `${what}, and nothing was done: retry, or let fewer processes ask for it`)
-}
-
-function full(name: string, waiters: number, maxBytes: number): LeaseError {
-  const what = `the record of ${JSON.stringify(name)} has room for ${maxBytes} bytes, and is full with ${waiters} waiters`
-  return new LeaseError('TOO_MANY_WAITERS', `${what}: try later, or let fewer wait`, { waited: 0 })
-}
-
-function usedUp(name: string): LeaseError {
-  const message =
-    `${JSON.stringify(name)} has used up its tokens (${LAST_TOKEN}): the clock of a machine is or was beyond the year ` +
-    '2255. End the holder, delete the record, and begin the next epoch of fences that saw that token'
-  return new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
 }

@@ -15,7 +15,7 @@ import type { Name } from '../rules/name.ts'
 import { holderOf, recordsOf } from '../rules/records.ts'
 import { closed } from '../wire/failure.ts'
 import { keyOf, nameOf } from './key.ts'
-import type { Register } from './register.ts'
+import type { Entry, Listed, Register } from './register.ts'
 import { type Shared, SharedName } from './shared-name.ts'
 import { POLL, Waiting } from './waiting.ts'
 
@@ -23,7 +23,7 @@ import { POLL, Waiting } from './waiting.ts'
 const MOST_NAMES = 10_000
 
 /** The number of records that an inspection reads at once. */
-const PAGE = 20
+const PAGE = 100
 
 /** The share of its limit that a request uses. The rest is for the answer. */
 const SHARE = 0.9
@@ -101,16 +101,16 @@ export class CasStore<Version> implements Store {
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     this.#check(signal)
     if ('name' in query) return yield* await this.#records(query.name, signal)
-    let page: string[] = []
+    let page: Listed<Version>[] = []
     const read = async (): Promise<LeaseRecord[][]> => {
-      const names = page
+      const all = page
       page = []
-      query.sent?.(names.length)
-      return Promise.all(names.map(name => this.#records(name, signal)))
+      query.sent?.(all.length)
+      return Promise.all(all.map(({ key, entry }) => this.#records(nameOf(key) as string, signal, entry)))
     }
-    for await (const key of this.#register.list(keyOf(query.prefix), signal)) {
-      const name = nameOf(key)
-      if (name !== undefined && page.push(name) === PAGE) for (const records of await read()) yield* records
+    for await (const listed of this.#register.list(keyOf(query.prefix), signal)) {
+      if (nameOf(listed.key) === undefined) continue // not ours
+      if (page.push(listed) === PAGE) for (const records of await read()) yield* records
     }
     for (const records of await read()) yield* records
   }
@@ -134,9 +134,9 @@ export class CasStore<Version> implements Store {
     return this.#nameOf(name).ask({ id, signal, limit: SHARE * limit, isRepeatable, decide })
   }
 
-  async #records(name: string, signal: AbortSignal): Promise<LeaseRecord[]> {
+  async #records(name: string, signal: AbortSignal, listed?: Entry<Version>): Promise<LeaseRecord[]> {
     this.#check(signal)
-    const rules = await this.#nameOf(name).look(signal)
+    const rules = await this.#nameOf(name).look(signal, listed)
     return recordsOf(name, rules.state, rules.now)
   }
 

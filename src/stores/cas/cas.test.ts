@@ -1,0 +1,305 @@
+import fc from 'fast-check'
+import { afterEach, expect, test, vi } from 'vitest'
+import { claimOf, hold, look, signal } from '../../../test/support.ts'
+import type { Claim, Store } from '../../contract/store.ts'
+import { createLocks } from '../../create-locks.ts'
+import { cas } from './index.ts'
+import { keyOf, nameOf } from './key.ts'
+import { held, meanwhile, pass, System } from './test/system.ts'
+
+afterEach(() => vi.restoreAllMocks())
+
+test('a process that does not know how old a record is waits a ttl from its first look, and no longer', async () => {
+  const system = new System()
+  await hold(system.start(), claimOf('a'))
+  await system.clock.advance(8_000)
+  const next = system.start()
+  const claim = claimOf('a')
+  expect(await held(next, claim)).toBe(false)
+  await system.clock.advance(9_999)
+  expect(await held(next, claim)).toBe(false)
+  await system.clock.advance(1)
+  expect(await held(next, claim)).toBe(true)
+})
+
+test('what a process saw is kept in the record, so that others need not begin again', async () => {
+  const system = new System()
+  await hold(system.start(), claimOf('a'))
+  const first = system.start()
+  expect(await held(first, claimOf('a', { queue: true }))).toBe(false)
+  await system.clock.advance(6_000)
+  expect(await held(first, claimOf('a', { queue: true }))).toBe(false)
+  const second = system.start()
+  const [holder] = await look(second, { name: 'a' })
+  expect(holder?.remaining).toBe(4_000)
+})
+
+test('the first of twenty one-shot processes after the ttl of a dead one takes over, where the age of a record is known', async () => {
+  const system = new System()
+  system.knowsAge = true
+  await hold(system.start(), claimOf('a'))
+  const answers: boolean[] = []
+  for (let index = 0; index < 20; index += 1) {
+    await system.clock.advance(1_000)
+    await using store = system.start()
+    answers.push(await held(store, claimOf('a')))
+  }
+  expect(answers.indexOf(true)).toBe(9)
+})
+
+test('where it is not known, none of them does, so what needs that is refused with the reason', async () => {
+  const system = new System()
+  await hold(system.start(), claimOf('a'))
+  for (let index = 0; index < 20; index += 1) {
+    await system.clock.advance(1_000)
+    await using store = system.start()
+    expect(await held(store, claimOf('a'))).toBe(false)
+  }
+  const store = system.start()
+  expect(store.guarantees).toMatchObject({
+    maxUnattended: 0,
+    limits: expect.arrayContaining([expect.stringMatching(/never takes over/)]),
+  })
+  await expect(createLocks(store).once('a', { within: 60_000 }, async () => {})).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/knows when it ends/),
+  })
+})
+
+test('a renewal that is written after its lease has ended does not revive it for who saw it end', async () => {
+  const system = new System()
+  const [one, two] = [system.start(), system.start()]
+  const claim = claimOf('a', { ttl: 1_000 })
+  await hold(one, claim)
+  expect(await look(two, { name: 'a' })).toHaveLength(1)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const { write } = system
+  system.write = async (...parameters) => {
+    await promise
+    return write.apply(system, parameters)
+  }
+  const renewing = one.renew(claim, signal).catch(() => {})
+  await pass(system, 1_100)
+  await renewing
+  expect(await look(two, { name: 'a' })).toHaveLength(0)
+  resolve()
+  await vi.waitFor(() => expect(system.writes).toBe(2))
+  expect(await look(two, { name: 'a' })).toHaveLength(0)
+  await hold(two, claimOf('a'))
+})
+
+test('a wall clock that is set forward ends no lease of another process', async () => {
+  const system = new System()
+  await hold(cas(system), claimOf('a'))
+  const other = cas(system)
+  expect(await held(other, claimOf('a'))).toBe(false)
+  const now = Date.now()
+  vi.spyOn(Date, 'now').mockReturnValue(now + 3_600_000)
+  expect(await held(other, claimOf('a'))).toBe(false)
+})
+
+test.each(['loses the answer', 'was repeated'] as const)(
+  'a write that %s is found by its id, and not decided twice',
+  async fault => {
+    const system = new System()
+    const [one, two] = [system.start(), system.start()]
+    const claim = claimOf('a')
+    const settled = async <Answer>(ask: () => Promise<Answer>): Promise<Answer> => {
+      system.faults.push(fault)
+      const answer = ask()
+      await pass(system, 50)
+      return answer
+    }
+    const token = await settled(() => hold(one, claim))
+    expect(await look(two, { name: 'a' })).toMatchObject([{ token }])
+    system.onWrite = async () => {
+      system.onWrite = async () => {}
+      await two.annotate({ ...claim, note: 'by another' }, signal) // it is not the last write any more
+    }
+    expect((await settled(() => one.renew(claim, signal)))?.token).toBe(token)
+    expect(await settled(() => one.release(claim, signal))).toBe('released')
+    await hold(one, claimOf('a'))
+    const broken = await settled(() => two.break('a', { by: 'test' }, signal))
+    expect(broken).toBeGreaterThan(token)
+    expect(await look(two, { name: 'a' })).toEqual([])
+  },
+)
+
+test('a release whose outcome nobody can find out is unknown, and not called gone', async () => {
+  const system = new System()
+  const [one, two] = [system.start(), system.start()]
+  const claim = claimOf('a')
+  await hold(one, claim)
+  system.faults.push('loses the answer')
+  system.onWrite = async () => {
+    system.onWrite = async () => {}
+    for (let index = 0; index < 5; index += 1) {
+      const next = claimOf('a')
+      await hold(two, next)
+      await two.release(next, signal)
+    }
+  }
+  const released = meanwhile(system, one.release(claim, signal))
+  await expect(released).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: true })
+  expect(await one.release(claim, signal)).toBe('gone')
+})
+
+test('what the system refuses is reported at once', async () => {
+  const system = new System()
+  system.faults.push('refuses')
+  await expect(hold(system.start(), claimOf('a'))).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+})
+
+test('a record that was deleted ends its lease, and tokens still rise', async () => {
+  const system = new System()
+  const [one, two] = [system.start(), system.start()]
+  const claim = claimOf('a')
+  const token = await hold(one, claim)
+  await system.clock.advance(1)
+  system.records.clear()
+  expect(await one.renew(claim, signal)).toBeUndefined()
+  expect(await hold(two, claimOf('a'))).toBeGreaterThan(token)
+  expect(await one.release(claim, signal)).toBe('gone')
+})
+
+test('tokens do not fall where the wall clock of a process is behind', async () => {
+  const system = new System()
+  const behind = cas(system, { clock: { now: () => 0, wall: () => 0, after: () => () => {} } })
+  let last = 0n
+  for (const store of [system.start(), behind, system.start(), behind]) {
+    const claim = claimOf('a')
+    const token = await hold(store, claim)
+    await store.release(claim, signal)
+    expect(token).toBeGreaterThan(last)
+    last = token
+  }
+})
+
+test('a system may delete a record that nobody needs, and is told for how long one is needed', async () => {
+  const system = new System()
+  const ttl = 2_000_000_000
+  await hold(system.start(), claimOf('a', { ttl }))
+  expect(system.keep).toBeGreaterThan(ttl)
+})
+
+test('a full record refuses further waiters, and serves those that wait', async () => {
+  const system = new System()
+  system.maxBytes = 4_000
+  const store = system.start()
+  const holder = claimOf('a')
+  await hold(store, holder)
+  const waiters: Claim[] = []
+  let refused: unknown
+  while (!refused) {
+    const claim = claimOf('a', { queue: true, ttl: 60_000 })
+    await store.acquire(claim, signal).then(
+      () => waiters.push(claim),
+      error => {
+        refused = error
+      },
+    )
+  }
+  expect(waiters.length).toBeGreaterThan(10)
+  expect(refused).toMatchObject({
+    code: 'TOO_MANY_WAITERS',
+    retryable: true,
+    message: expect.stringMatching(/4000 bytes.*full with \d+ waiters/),
+  })
+  expect(await store.annotate({ ...holder, note: 'n'.repeat(255) }, signal)).toBe(true)
+  expect(await store.release(holder, signal)).toBe('released')
+  expect(await held(store, waiters[0] as Claim)).toBe(true)
+})
+
+test('claims of one process share a write', async () => {
+  const system = new System()
+  const store = system.start()
+  await hold(store, claimOf('a'))
+  const [reads, writes] = [system.reads, system.writes]
+  await Promise.all(Array.from({ length: 200 }, () => store.acquire(claimOf('a', { queue: true }), signal)))
+  expect([system.reads - reads, system.writes - writes]).toEqual([1, 1])
+})
+
+/** Waiters of one process for a name that is held, and how often each was woken. */
+async function waiting(system: System, count: number): Promise<{ store: Store; holder: Claim; wakes: number[] }> {
+  const store = system.start()
+  const holder = claimOf('a', { ttl: 600_000 })
+  await hold(system.start(), holder)
+  const wakes: number[] = []
+  for (let index = 0; index < count; index += 1) {
+    const claim = claimOf('a', { queue: true })
+    await store.acquire(claim, signal)
+    wakes.push(0)
+    await store.watch?.(claim, () => (wakes[index] = (wakes[index] ?? 0) + 1), signal)
+  }
+  await pass(system, 100)
+  return { store, holder, wakes }
+}
+
+test('however many wait in a process, it reads at most twice a second, and keeps all positions', async () => {
+  const system = new System()
+  const { store, wakes } = await waiting(system, 50)
+  const [reads, writes] = [system.reads, system.writes]
+  await pass(system, 10_000)
+  expect(system.reads - reads).toBeLessThanOrEqual(20)
+  expect(system.writes - writes).toBeLessThanOrEqual(10)
+  expect(Math.max(...wakes)).toBe(0)
+  expect(await look(store, { name: 'a' })).toHaveLength(51)
+})
+
+test('a register that watches wakes the first waiter at a release, and is read rarely', async () => {
+  const system = new System()
+  const watched = new Set<() => void>()
+  system.watch = async (_, changed, ended) => {
+    watched.add(changed)
+    ended.addEventListener('abort', () => watched.delete(changed))
+  }
+  const { holder, wakes } = await waiting(system, 3)
+  const { reads } = system
+  await pass(system, 6_000)
+  expect(system.reads - reads).toBeLessThanOrEqual(5)
+  expect(wakes).toEqual([0, 0, 0])
+  await system.start().release(holder, signal)
+  for (const changed of watched) changed()
+  await pass(system, 20)
+  expect(wakes).toEqual([1, 1, 0]) // the second is told to ask after the grace period of the first
+})
+
+test('while a register cannot watch, the store polls', async () => {
+  const system = new System()
+  system.watch = () => Promise.reject(new Error('no connection'))
+  const { holder, wakes } = await waiting(system, 1)
+  await system.start().release(holder, signal)
+  await pass(system, 600)
+  expect(wakes[0]).toBeGreaterThan(0)
+})
+
+test.each([
+  ['of a later version', '{"format":99}', /format 99.*format 1: use one version/],
+  ['of another program', 'hello', /no format of Holdfast/],
+])('a record %s is refused', async (_, value, says) => {
+  const system = new System()
+  system.records.set(keyOf('a'), { value, version: 1, written: 0 })
+  const failing = hold(system.start(), claimOf('a'))
+  await expect(failing).rejects.toMatchObject({ code: 'FORMAT_MISMATCH', message: expect.stringMatching(says) })
+})
+
+test('keys have only characters that every system allows, begin as their names do, and lead back to them', () => {
+  const text = fc.string({ unit: 'grapheme' })
+  fc.assert(
+    fc.property(text, text, (prefix, rest) => {
+      const key = keyOf(prefix + rest)
+      expect(key).toMatch(/^[\w=-]*$/)
+      expect(key.startsWith(keyOf(prefix))).toBe(true)
+      expect(nameOf(key)).toBe((prefix + rest).toWellFormed())
+    }),
+  )
+  for (const foreign of ['a.b', 'a=2', 'a=61', 'a=ff', '=FF']) expect(nameOf(foreign)).toBeUndefined()
+})
+
+test.each([
+  [undefined, /function read/],
+  [{ read() {}, write() {} }, /function list/],
+  [{ read() {}, write() {}, list() {} }, /maxBytes/],
+])('what is no register is refused', (register, says) => {
+  expect(() => cas(register as never)).toThrow(says)
+})

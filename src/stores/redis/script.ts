@@ -74,7 +74,7 @@ function luaOf(...files: readonly string[]): string {
   return files.map(file => readFileSync(new URL(`../${file}.lua`, import.meta.url), 'utf8')).join('\n')
 }
 
-export function programOf(source: string): Program {
+function programOf(source: string): Program {
   return { source, sha: createHash('sha1').update(source).digest('hex') }
 }
 

@@ -4,10 +4,11 @@ import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
 import { FIRST_TRY, LAST_REQUEST, LONGEST_SLEEP, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
-import { warn } from '../contract/warnings.ts'
-import { busyState, IF_INSIDE } from './busy-state.ts'
-import type { Core, ListedLease } from './core.ts'
+import { busyState } from './busy-state.ts'
+import type { Core } from './core.ts'
 import type { AcquireTerms } from './options.ts'
+import { Outage } from './outage.ts'
+import { type OwnLeases, SelfWait } from './self-wait.ts'
 import { withdraw } from './withdraw.ts'
 
 /** Milliseconds until the next request if no watch could be armed. */
@@ -29,16 +30,13 @@ const LEAST_FIRST = 1_000
 const LONGEST_KEPT = 300_000
 
 /** The reason of an ended watch. Without a reason, abort() makes an exception with a stack, which takes 25 us. */
-const OVER = 'the wait is over'
-
-const ONE_LOCKS = 'make one Locks per process, also if modules are loaded again'
+const ENDED = 'the wait is over'
 
 /** What an acquisition needs. */
 export type AcquisitionCore = Omit<Core, 'store'> & {
   readonly store: Pick<Store, 'acquire' | 'release' | 'watch'> & {
     readonly guarantees: Pick<Store['guarantees'], 'acquireShare'>
   }
-  readonly onBusy?: (() => void) | undefined
 }
 
 /** A claim that holds its name. */
@@ -55,94 +53,90 @@ export interface Acquired {
 }
 
 /**
+ * Where a call stands.
+ * - `asking`: a request is sent. `sent`: the clock's time before it.
+ * - `arming`: the name is busy, or the store did not answer. The store is asked to wake the claim, unless it does so already.
+ * - `waiting`: the call sleeps until it is time to ask. `wake` ends the pause.
+ * - `over`: the claim holds, or the time for the call has run out.
+ */
+type State =
+  | { readonly is: 'asking'; readonly sent: number }
+  | { readonly is: 'arming' }
+  | Waiting
+  | { readonly is: 'over'; readonly acquired?: Acquired }
+
+interface Waiting {
+  readonly is: 'waiting'
+  wake?: () => void
+}
+
+/**
  * Acquires the name of a claim. It ends when the claim holds, when `wait` ms are over, and at `cancel`. Then what the
  * claim may have left at the store is withdrawn in the background. A store that does not answer is retried for one ttl.
  * With `wait` 0 it gets two requests, which together take as long as one.
  */
 export class Acquisition {
-  /** Is it possible that the store knows the claim? */
-  #mayBeKnown = false
-  /** May an unanswered request still arrive? */
-  #unsettled = false
   readonly #core: AcquisitionCore
   readonly #claim: Claim
+  readonly #terms: AcquireTerms
   readonly #cancel: Cancel
-  readonly #wait: number
-  readonly #maxWaiters: number
+  #state: State | undefined
   #started = Number.POSITIVE_INFINITY
-  #giveUpAt = 0
-  #watch: AbortController | undefined
-  /** The time at which the store stopped answering. Time in which this process was paused is not counted. */
-  #silentSince = 0
   #requests = 0
-  #failures = 0
-  /** The last failure since the store stopped answering. A request that `wait` has cut short does not count. */
-  #reason: LeaseError | undefined
-  /** The time at which to send the next request. */
+  /** The time at which to send the next request. A wake may come in every state. */
   #askAt = 0
+  /** The last answer. Since then a claim that queues may have a position at the store. */
   #busy: Busy | undefined
-  /** A lease of this process for which the call waits. */
-  #waitsFor: ListedLease | undefined
-  /** Do other locks of this process hold the name? */
-  #isElsewhere = false
-  #isReported = false
-  #isArmed = false
-  /** Has the time for the call run out? */
-  #isOver = false
+  /** May an unanswered request still arrive? */
+  #unsettled = false
+  /** `undefined`: the store has answered the last request. */
+  #outage: Outage | undefined
+  #watch: AbortController | undefined
   /** Is this call counted among those that wait? */
-  #waits = false
-  #endPause: (() => void) | undefined
-  readonly #armPause = (wake: () => void): void => {
-    this.#endPause = wake
-  }
+  #isCounted = false
+  #selfWait: SelfWait | undefined
   #timeout: LeaseErrorOf<'BUSY'> | undefined
 
-  constructor(core: AcquisitionCore, claim: Claim, { wait, maxWaiters }: AcquireTerms, cancel: Cancel) {
+  constructor(core: AcquisitionCore, claim: Claim, terms: AcquireTerms, cancel: Cancel) {
     this.#core = core
     this.#claim = claim
-    this.#wait = wait
-    this.#maxWaiters = maxWaiters
+    this.#terms = terms
     this.#cancel = cancel
   }
 
   /** Resolves to the acquired claim, or to `undefined` if the name was not acquired within `wait`. */
   async run(): Promise<Acquired | undefined> {
     this.#started = this.#core.clock.now()
-    this.#giveUpAt = this.#started + this.#wait
-    let acquired: Acquired | undefined
+    let state: State = { is: 'asking', sent: this.#started }
     try {
-      if (this.#wait > 0) this.#core.waiters.check(this.#claim.name, this.#maxWaiters)
-      for (let sent = this.#started; ; sent = this.#core.clock.now()) {
+      if (this.#wait > 0) this.#core.waiters.check(this.#claim.name, this.#terms.maxWaiters)
+      while (state.is !== 'over') {
         this.#cancel.throwIfCancelled()
-        this.#askAt = Number.POSITIVE_INFINITY
-        acquired = await this.#attempt(sent)
-        if (acquired || this.#isOver) return acquired
-        if (!this.#waits) this.#beginWait()
-        // A release before the watch was armed could not wake this claim, so ask once more.
-        if (await this.#arm()) continue
-        for (let pause = this.#pause(); pause; pause = this.#pause()) await pause
+        this.#state = state
+        if (state.is === 'asking') state = await this.#ask(state.sent)
+        else if (state.is === 'arming') state = await this.#arm()
+        else state = await this.#sleep(state)
       }
+      return state.acquired
     } finally {
-      if (!acquired && this.#mayBeKnown) this.#core.inBackground(withdraw(this.#core, this.#claim, this.#unsettled))
-      this.#watch?.abort(OVER)
-      if (this.#waits) this.#core.waiters.remove(this.#claim.name)
+      this.#end(state.is === 'over' && state.acquired !== undefined)
     }
   }
 
-  /** Throws if too many calls wait. Called after the first answer, because any number of calls may ask for a free name. */
-  #beginWait(): void {
-    if (this.#wait === 0) return
-    const { waiters } = this.#core
-    waiters.check(this.#claim.name, this.#maxWaiters)
-    waiters.add(this.#claim.name)
-    this.#waits = true
+  #end(isHeld: boolean): void {
+    const { inBackground, waiters } = this.#core
+    const mayBeKnown = this.#unsettled || (this.#claim.queue && this.#busy !== undefined)
+    if (!isHeld && mayBeKnown) inBackground(withdraw(this.#core, this.#claim, this.#unsettled))
+    this.#watch?.abort(ENDED)
+    if (this.#isCounted) waiters.remove(this.#claim.name)
   }
 
   /** Asks once. Does not use `await`, because a function that awaits keeps its variables in memory. */
-  #attempt(sent: number): Promise<Acquired | undefined> {
+  #ask(sent: number): Promise<State> {
     const { clock, store } = this.#core
     const limit = this.#limitAt(sent)
     this.#requests += 1
+    this.#askAt = Number.POSITIVE_INFINITY
     return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
       .then(answer => (answer.held ? this.#accept(answer, sent) : this.#onBusy(answer)))
       .catch(error => this.#onFailure(error, sent, limit))
@@ -151,11 +145,10 @@ export class Acquisition {
   /** Milliseconds for a request. The first request leaves time for a second one over another connection. */
   #limitAt(sent: number): number {
     const most = this.#mostPerRequest
-    const total = this.#wait > 0 ? this.#wait : most
-    const left = this.#started + total - sent
-    const least = this.#wait > 0 ? LAST_REQUEST : 0
-    if (this.#requests > 0) return Math.min(most, Math.max(left, least))
-    return Math.min(most, Math.max(total * FIRST_TRY, least && Math.min(Math.max(left, least), LEAST_FIRST)))
+    const isFirst = this.#requests === 0
+    if (this.#wait === 0) return isFirst ? most * FIRST_TRY : Math.max(this.#started + most - sent, 0)
+    const left = Math.max(this.#giveUpAt - sent, LAST_REQUEST)
+    return Math.min(most, isFirst ? Math.max(this.#wait * FIRST_TRY, Math.min(left, LEAST_FIRST)) : left)
   }
 
   /** The most milliseconds for one request. With `wait` 0 they are for both requests together. */
@@ -164,13 +157,126 @@ export class Acquisition {
     return this.#wait > 0 ? most : Math.min(most, LONGEST_TRY)
   }
 
+  get #wait(): number {
+    return this.#terms.wait
+  }
+
+  get #giveUpAt(): number {
+    return this.#started + this.#wait
+  }
+
+  /** Throws for a grant that ended before its answer came. Asking again renews the same claim. */
+  #accept(grant: Grant, sent: number): State {
+    const now = this.#core.clock.now()
+    checkTerm(grant, now - sent)
+    const waited = now - this.#started
+    return { is: 'over', acquired: { grant, sent, unsettled: this.#unsettled, waited, requests: this.#requests } }
+  }
+
+  #onBusy(answer: Busy): State {
+    const { name, owner } = this.#claim
+    const now = this.#core.clock.now()
+    this.#outage = undefined
+    this.#busy = answer
+    const retryAfter = answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE
+    const ahead = Math.max(answer.ahead || 0, 0) // NaN counts as none
+    const isKept = answer.kept === true && answer.listens === true && this.#core.store.watch !== undefined
+    this.#askWithin(isKept ? LONGEST_KEPT : Math.min(retryAfter, LONGEST_SLEEP * (1 + ahead)))
+    this.#terms.onBusy?.()
+    if (events.lease_busy.hasSubscribers)
+      events.lease_busy.publish({ name, owner, holder: this.#holder, ahead: answer.ahead })
+    return { is: now < this.#giveUpAt ? 'arming' : 'over' }
+  }
+
+  /** Throws if a retry is useless or would come too late. */
+  #onFailure(reason: unknown, sent: number, limit: number): State {
+    this.#unsettled = true
+    this.#cancel.throwIfCancelled()
+    const error = storeError(reason)
+    const { name, owner, ttl } = this.#claim
+    events.request_failed.publish({ request: 'acquire', name, owner, error })
+    const now = this.#core.clock.now()
+    const isUnknown = error.code === 'OUTCOME_UNKNOWN'
+    // This process may not have sent the request yet.
+    const isCutShort = this.#wait > 0 && limit < this.#mostPerRequest && now >= sent + limit
+    this.#outage ??= new Outage(sent)
+    const outage = this.#outage
+    outage.add(error, now - sent - limit, !(isCutShort && isUnknown))
+    const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
+    this.#askWithin(Math.max(retryAfter, backoff(outage.failures, this.#core.random)))
+    if (retryAfter > 0) outage.restart(now)
+    if (!error.retryable) throw error
+    // The connection may have been dead, and the store may have replaced it by now.
+    const isTriedAgain = this.#wait === 0 && outage.failures === 1 && isUnknown
+    if (isTriedAgain && now < this.#started + this.#mostPerRequest) return { is: 'arming' }
+    const isOver = now + retryAfter >= this.#giveUpAt
+    if (isOver ? this.#busy || !outage.error : outage.lasts(now) < ttl) return { is: isOver ? 'over' : 'arming' }
+    throw outage.giveUp(error, this.#claim, now)
+  }
+
+  async #arm(): Promise<State> {
+    const { clock, store, waiters } = this.#core
+    // After the first answer, because any number of calls may ask for a free name.
+    if (this.#wait > 0 && !this.#isCounted) waiters.add(this.#claim.name, this.#terms.maxWaiters)
+    this.#isCounted = this.#wait > 0
+    if (this.#watch || this.#outage || !store.watch) return { is: 'waiting' }
+    const watch = new AbortController()
+    this.#watch = watch
+    const wake: Wake = (delay = 0) => this.#askWithin(delay)
+    const arm = async (): Promise<void> => store.watch?.(this.#claim, wake, watch.signal)
+    const limit = Math.min(requestLimit(this.#claim.ttl), this.#giveUpAt - clock.now())
+    try {
+      await request(clock, limit, arm, { cancel: this.#cancel })
+      // A release before the watch was armed could not wake this claim, so ask once more.
+      if (!this.#busy?.listens) return { is: 'asking', sent: clock.now() }
+    } catch {
+      this.#cancel.throwIfCancelled()
+      watch.abort(ENDED)
+      this.#watch = undefined
+      this.#askWithin(POLL)
+    }
+    return { is: 'waiting' }
+  }
+
+  #askWithin(delay: number): void {
+    const at = this.#core.clock.now() + delay
+    if (!(at < this.#askAt)) return // also returns if `at` is NaN
+    this.#askAt = at
+    this.#wake()
+  }
+
+  #wake(): void {
+    if (this.#state?.is === 'waiting') this.#state.wake?.()
+  }
+
+  /** Sleeps until there is something to do. */
+  #sleep(state: Waiting): Promise<State> | State {
+    const { clock } = this.#core
+    this.#selfWait?.report(this.#claim, clock, this.#started) // first: a listener may release the lease, which wakes this call
+    const now = clock.now()
+    const until = Math.min(this.#askAt, this.#giveUpAt)
+    if (until <= now) return { is: 'asking', sent: now }
+    this.#core.onWait()
+    const arm = (wake: () => void): void => {
+      state.wake = wake
+    }
+    return pause(clock, until - now, { cancel: this.#cancel, arm }).then(() => state)
+  }
+
+  /** Called with the leases of this process, to find a self-wait. The call reports it, so that the warning has its stack. */
+  check(now: number, leases: OwnLeases): void {
+    if (this.#selfWait?.isReported) return
+    this.#selfWait = SelfWait.find(this.#claim, this.#busy?.holder, this.#started, now, leases)
+    if (this.#selfWait) this.#wake()
+  }
+
   /** The `BUSY` error of a run that ended without a lease. Each call returns the same error. */
   timeout(): LeaseErrorOf<'BUSY'> {
     if (this.#timeout) return this.#timeout
     const { name } = this.#claim
     const waited = Math.round(this.#core.clock.now() - this.#started)
     const failed = this.#wait > 0 ? `was not acquired within ${waited} ms: it ` : ''
-    const message = `${JSON.stringify(name)} ${failed}is ${this.state}`
+    const message = `${JSON.stringify(name)} ${failed}is ${this.nameState}`
     this.#timeout = new LeaseError('BUSY', message, { leaseName: name, holder: this.#holder, waited })
     return this.#timeout
   }
@@ -181,150 +287,9 @@ export class Acquisition {
     return holder && visible(holder)
   }
 
-  /** Throws for a grant that ended before its answer came. Asking again renews the same claim. */
-  #accept(grant: Grant, sent: number): Acquired {
-    const now = this.#core.clock.now()
-    checkTerm(grant, now - sent)
-    return { grant, sent, unsettled: this.#unsettled, waited: now - this.#started, requests: this.#requests }
-  }
-
-  #onBusy(answer: Busy): undefined {
-    const { name, owner, queue } = this.#claim
-    const now = this.#core.clock.now()
-    this.#failures = 0
-    this.#busy = answer
-    const retryAfter = answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE
-    const ahead = Math.max(answer.ahead || 0, 0) // NaN counts as none
-    const isKept = answer.kept === true && answer.listens === true && this.#core.store.watch !== undefined
-    this.#askWithin(isKept ? LONGEST_KEPT : Math.min(retryAfter, LONGEST_SLEEP * (1 + ahead)))
-    if (queue) this.#mayBeKnown = true
-    this.#core.onBusy?.()
-    if (events.lease_busy.hasSubscribers)
-      events.lease_busy.publish({ name, owner, holder: this.#holder, ahead: answer.ahead })
-    this.#isOver = now >= this.#giveUpAt
-  }
-
-  /** Throws if a retry is useless or would come too late. */
-  #onFailure(reason: unknown, sent: number, limit: number): undefined {
-    this.#mayBeKnown = true
-    this.#unsettled = true
-    this.#cancel.throwIfCancelled()
-    const error = storeError(reason)
-    const { name, owner, ttl } = this.#claim
-    events.request_failed.publish({ request: 'acquire', name, owner, error })
-    const now = this.#core.clock.now()
-    if (this.#failures === 0) {
-      this.#silentSince = sent
-      this.#reason = undefined
-    }
-    // This process may not have sent the request yet.
-    const isCutShort = this.#wait > 0 && limit < this.#mostPerRequest && now >= sent + limit
-    if (!isCutShort || error.code !== 'OUTCOME_UNKNOWN') this.#reason = error
-    this.#silentSince += Math.max(now - sent - limit, 0)
-    this.#failures += 1
-    const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
-    this.#askWithin(Math.max(retryAfter, backoff(this.#failures, this.#core.random)))
-    if (retryAfter > 0) this.#silentSince = now
-    if (!error.retryable) throw error
-    // The connection may have been dead, and the store may have replaced it by now.
-    const isTriedAgain = this.#wait === 0 && this.#failures === 1 && error.code === 'OUTCOME_UNKNOWN'
-    if (isTriedAgain && now < this.#started + this.#mostPerRequest) return
-    const isOver = now + retryAfter >= this.#giveUpAt
-    if (isOver ? this.#busy || !this.#reason : now < this.#silentSince + ttl) {
-      this.#isOver = isOver
-      return
-    }
-    const cause = this.#reason ?? error
-    if (error.code !== 'OUTCOME_UNKNOWN') throw cause
-    // Say how long the name may be held.
-    const message =
-      `${cause.message} (asked ${this.#failures}x in ${Math.round(now - this.#silentSince)} ms); ` +
-      `if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
-    throw new LeaseError('STORE_UNAVAILABLE', message, { leaseName: name, cause })
-  }
-
-  /** True if the watch has just been armed and may have missed a wake. */
-  async #arm(): Promise<boolean> {
-    const { clock, store } = this.#core
-    if (this.#isArmed || this.#failures > 0 || !store.watch) return false
-    const wake: Wake = (delay = 0) => this.#askWithin(delay)
-    const missesNothing = this.#busy?.listens === true
-    this.#watch ??= new AbortController()
-    const { signal } = this.#watch
-    const arm = async (): Promise<void> => store.watch?.(this.#claim, wake, signal)
-    const limit = Math.min(requestLimit(this.#claim.ttl), this.#giveUpAt - clock.now())
-    try {
-      await request(clock, limit, arm, { cancel: this.#cancel })
-      this.#isArmed = true
-    } catch {
-      this.#cancel.throwIfCancelled()
-      this.#watch.abort(OVER)
-      this.#watch = undefined
-      this.#askWithin(POLL)
-    }
-    return this.#isArmed && !missesNothing
-  }
-
-  #askWithin(delay: number): void {
-    const at = this.#core.clock.now() + delay
-    if (!(at < this.#askAt)) return // also returns if `at` is NaN
-    this.#askAt = at
-    this.#endPause?.()
-  }
-
-  /** Sleeps until there is something to do. `undefined`: it is time to ask. */
-  #pause(): Promise<void> | undefined {
-    const { clock } = this.#core
-    this.#reportSelfWait() // first: a listener may release the lease, which wakes this call
-    this.#endPause = undefined
-    const until = Math.min(this.#askAt, this.#giveUpAt)
-    if (until <= clock.now()) return undefined
-    this.#core.onWait()
-    return pause(clock, until - clock.now(), { cancel: this.#cancel, arm: this.#armPause })
-  }
-
-  /** Finds a self-wait: for at least one ttl this call has waited, and this process has held the name. */
-  check(now: number, own: ReadonlyMap<string, ListedLease>, all: ReadonlyMap<string, readonly ListedLease[]>): void {
-    const { name, ttl, limit } = this.#claim
-    const holder = this.#busy?.holder
-    // Other locks may hold the name in another store. Token and owner together show that it is this one.
-    const isHolder = ({ token, owner }: ListedLease): boolean => token === holder?.token && owner === holder?.owner
-    const lease = own.get(name) ?? all.get(name)?.find(isHolder)
-    if (lease?.limit !== undefined && limit !== undefined) return // two permits in one process are not a deadlock
-    this.#isElsewhere = !own.has(name)
-    if (this.#isReported || !lease || now < Math.max(this.#started, lease.heldSince) + ttl) return
-    this.#waitsFor = lease
-    this.#endPause?.() // resumes the call, so that the warning has its stack
-  }
-
-  /** Reports a self-wait once. A call inside the work of that lease waits for ever. */
-  #reportSelfWait(): void {
-    const lease = this.#waitsFor
-    this.#waitsFor = undefined
-    if (!lease?.remaining) return // 0: it has ended meanwhile
-    this.#isReported = true
-    const { name, owner } = this.#claim
-    const waited = Math.round(this.#core.clock.now() - this.#started)
-    events.self_wait.publish({ name, owner, lease: lease.handle, waited })
-    const what = `acquire has waited ${waited} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease, this.#isElsewhere)}`
-    const cure = this.#isElsewhere ? ONE_LOCKS : `${IF_INSIDE}: pass the lease to it`
-    warn('HOLDFAST_SELF_WAIT', `${what}; ${cure}; --trace-warnings shows the call`, name)
-  }
-
   /** The state of the name for the message of an error: `… is held by …`. */
-  get state(): string {
-    const holder = this.#holder
-    // Another owner means other locks, so no search is needed. The token decides, because locks may share an owner.
-    const mayBeOwn = holder?.owner === this.#claim.owner && this.#claim.limit === undefined
-    const own = mayBeOwn ? this.#core.heldLease(this.#claim.name) : undefined
-    const isOwn = own !== undefined && own.token === holder?.token
-    return busyState(this.#claim, { holder, ahead: this.#busy?.ahead }, isOwn ? this.#heldHere(own) : undefined)
-  }
-
-  #heldHere({ owner, heldSince }: ListedLease, isElsewhere = false): string {
-    const { clock } = this.#core
-    const since = new Date(clock.wall() - (clock.now() - heldSince)).toISOString()
-    return `held by ${isElsewhere ? 'other locks of this process' : 'another call of these locks'} (${owner}) since ${since}`
+  get nameState(): string {
+    return busyState(this.#claim, this.#busy ?? {}, this.#core)
   }
 }
 

@@ -1,20 +1,20 @@
+import { visible } from '../contract/record.ts'
 import { type Busy, type Claim, LARGEST_LIMIT } from '../contract/store.ts'
+import type { Core } from './core.ts'
+import { heldHere, IF_INSIDE } from './self-wait.ts'
 
-/** Text for a call that waits for a lease of its own process. If another request holds it, that is no mistake. */
-export const IF_INSIDE = 'if this call is inside it, leases are not re-entrant'
-
-/**
- * Says why a name is busy for a claim, for the message of an error: `… is held by …`. `own`: such a text about a lease of
- * these locks, if it is the holder.
- */
+/** Says why a name is busy for a claim, for the message of an error: `… is held by …`. */
 export function busyState(
-  { limit, units = 1 }: Claim,
-  { holder, ahead }: Partial<Pick<Busy, 'holder' | 'ahead'>>,
-  own: string | undefined,
+  { name, owner, limit, units = 1 }: Claim,
+  { holder: stored, ahead }: Partial<Pick<Busy, 'holder' | 'ahead'>>,
+  { clock, heldLease }: Pick<Core, 'clock' | 'heldLease'>,
 ): string {
-  if (!holder) return ahead ? `free, but ${waitBefore(ahead)}` : 'not available, holder unknown'
+  if (!stored) return ahead ? `free, but ${waitBefore(ahead)}` : 'not available, holder unknown'
+  const holder = visible(stored)
   const remaining = `for another ${holder.remaining} ms unless renewed`
-  if (own) return `${own}, ${remaining}; ${IF_INSIDE}`
+  // Another owner means other locks, so no search is needed. The token decides, because locks may share an owner.
+  const own = limit === undefined && holder.owner === owner ? heldLease(name) : undefined
+  if (own && own.token === holder.token) return `${heldHere(clock, own)}, ${remaining}; ${IF_INSIDE}`
   if (limit === undefined) return `held by ${holder.owner}, ${remaining}`
   const wanted = units === 1 ? 'a slot' : `${units} slots`
   const which = holder.slots ? ` (slot ${holder.slots.join(', ')})` : ''

@@ -3,9 +3,9 @@ import { type Entry, List } from '../contract/list.ts'
 import { type Cancel, pause, request } from '../contract/request.ts'
 import { type Clock, LAST_WITHDRAWAL } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
-import type { ListedLease } from './core.ts'
 import type { Family } from './family.ts'
 import type { HeldLease } from './held-lease.ts'
+import type { OwnLeases } from './self-wait.ts'
 
 /** Milliseconds between checks for self-waits. One timer serves all calls: 10,000 timers take 0.6 % of a processor. */
 const CHECK_EVERY = 2_000
@@ -21,17 +21,12 @@ const allLeases = new Set<WeakRef<Leases>>()
 const forgotten = new FinalizationRegistry<WeakRef<Leases>>(leases => allLeases.delete(leases))
 const closed = new WeakSet<Leases>()
 
-/** A call that is checked against the leases over its store, and against all leases of this process, by name. */
-interface SelfWaiting {
-  check(now: number, own: ReadonlyMap<string, ListedLease>, all: ReadonlyMap<string, readonly ListedLease[]>): void
-}
-
 /** An acquire in progress. */
 export interface Call {
   readonly cancel: Cancel
   readonly acquiring: Promise<unknown>
   /** Only for a call that acquires one name. */
-  readonly acquisition?: SelfWaiting
+  readonly acquisition?: { check(now: number, leases: OwnLeases): void }
 }
 
 /** What one `Locks` has in progress, and how `close()` ends it. */
@@ -126,10 +121,10 @@ export class Closing {
     this.#stopWatching = undefined
     this.watch()
     const now = this.#clock.now()
-    const own = new Map(this.#family.leases().map(lease => [lease.name, lease]))
+    const here = new Map(this.#family.leases().map(lease => [lease.name, lease]))
     const everywhere = [...this.#all].flatMap(leases => leases.deref()?.values() ?? [])
     const all = Map.groupBy(everywhere, lease => lease.name)
-    for (const { acquisition } of this.calls.values()) acquisition?.check(now, own, all)
+    for (const { acquisition } of this.calls.values()) acquisition?.check(now, { here, all })
   }
 
   async #end(grace: number, release: boolean): Promise<void> {

@@ -272,8 +272,7 @@ export class CoreLocks implements Leasing {
     const stop = this.#signals.onAbort(terms.signal, reason => cancel.cancel(reason))
     const { core } = this
     const tickets = terms.limit !== undefined && terms.limit > 1 && hasTickets(core.store) && new Tickets(core, claim)
-    const { onBusy } = terms
-    const asking = tickets || onBusy ? { ...core, store: tickets || core.store, onBusy } : core
+    const asking = tickets ? { ...core, store: tickets } : core
     const acquisition = new Acquisition(asking, claim, terms, cancel)
     let renewer: Renewer | undefined
     const acquireWithThread = async (): Promise<Acquired | undefined> => {

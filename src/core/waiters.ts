@@ -11,7 +11,9 @@ export class Waiters {
     throw new LeaseError('TOO_MANY_WAITERS', message, { leaseName: name, waited: 0 })
   }
 
-  add(name: string): void {
+  /** Counts a call. Throws as `check`. */
+  add(name: string, most: number): void {
+    this.check(name, most)
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
   }
 

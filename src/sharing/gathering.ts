@@ -95,7 +95,7 @@ export class Gathering {
     const error = busy.timeout()
     if (this.#ordered.length === 1) return error
     const { leaseName, holder } = error
-    const message = `${this.#failed()}: ${JSON.stringify(leaseName)} is ${busy.state}`
+    const message = `${this.#failed()}: ${JSON.stringify(leaseName)} is ${busy.nameState}`
     return new LeaseError('BUSY', message, { leaseName, holder, waited: this.#waited })
   }
 

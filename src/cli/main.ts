@@ -10,6 +10,7 @@ if (problem !== undefined) {
   const { supervise } = await import('./run/supervisor.ts')
   supervise()
 } else {
+  const { keepAlive } = await import('../contract/timers.ts')
   const { main } = await import('./program.ts')
   const { stopReceived } = await import('./signals.ts')
   let unwritten: NodeJS.ErrnoException | undefined
@@ -17,9 +18,9 @@ if (problem !== undefined) {
     if (error.code !== 'EPIPE') unwritten ??= error // a closed pipe is not an error
   })
   // The timers of leases do not keep a process alive, but this process waits for the result.
-  const keepAlive = setInterval(() => {}, 60_000)
+  const end = keepAlive()
   process.exitCode = await main(process.argv.slice(2), new URL('../../package.json', import.meta.url))
-  clearInterval(keepAlive)
+  end()
   // A slow reader gets all of the output. The callback is also called after an error, such as a closed pipe.
   const written = [process.stdout, process.stderr].map(
     stream => new Promise<void>(resolve => stream.write('', () => resolve())),

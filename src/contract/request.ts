@@ -37,7 +37,7 @@ export class Cancel {
 
 export interface RequestOptions {
   readonly cancel?: Cancel | undefined
-  /** May the process end while the request is in flight? @default false */
+  /** May the process end before the answer? @default false */
   readonly background?: boolean
 }
 
@@ -67,11 +67,7 @@ export function request<Answer>(
     }
     const giveUp = (): void =>
       stop(new LeaseError('OUTCOME_UNKNOWN', `the store did not answer within ${Math.round(limit)} ms${CHECK}`))
-    // Before the limit counts, read the answers that came while the event loop was blocked.
-    const isOver = (): void => {
-      stopTimer = clock.after(0, giveUp, background)
-    }
-    let stopTimer = clock.after(limit, isOver, background)
+    const stopTimer = afterReads(clock, limit, giveUp, background)
     cancel?.step(stop)
     call(send, controller.signal).then(
       answer => {
@@ -86,6 +82,49 @@ export function request<Answer>(
   })
 }
 
+/**
+ * Settles like `answer`, or like `late()` after `limit` ms. Unlike `request` it makes no signal, which takes a fifth of the
+ * time of a pair over memory. `background`: may the process end before?
+ */
+export function within<Answer, Late = Answer>(
+  clock: Pick<Clock, 'after'>,
+  limit: number,
+  answer: Promise<Answer>,
+  late: () => Late | Promise<Late>,
+  background = false,
+): Promise<Answer | Late> {
+  return new Promise((resolve, reject) => {
+    const stopTimer = afterReads(clock, limit, () => resolve(late()), background)
+    answer.then(
+      value => {
+        stopTimer()
+        resolve(value)
+      },
+      error => {
+        stopTimer()
+        reject(error)
+      },
+    )
+  })
+}
+
+/**
+ * Calls `action` after `delay` ms. Answers that came while the event loop was blocked are read first, so that they do not
+ * count as missing. Returns a function that cancels this. `background`: may the process end before?
+ */
+export function afterReads(
+  clock: Pick<Clock, 'after'>,
+  delay: number,
+  action: () => void,
+  background = false,
+): () => void {
+  const read = (): void => {
+    stop = clock.after(0, action, background)
+  }
+  let stop = clock.after(delay, read, background)
+  return () => stop()
+}
+
 /** Calls the store. Accepts stores that throw synchronously or return a plain value. */
 function call<Answer>(send: (signal: AbortSignal) => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
   try {
@@ -95,12 +134,9 @@ function call<Answer>(send: (signal: AbortSignal) => Promise<Answer>, signal: Ab
   }
 }
 
-export interface PauseOptions {
-  readonly cancel?: Cancel | undefined
+interface PauseOptions extends RequestOptions {
   /** Called with the function that ends the pause early. */
   readonly arm?: (wake: () => void) => void
-  /** May the process end before this pause is over? @default false */
-  readonly background?: boolean
 }
 
 /** Waits `delay` ms. A cancelled pause rejects at once with the reason. */

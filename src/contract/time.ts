@@ -67,6 +67,15 @@ export function requestLimit(ttl: number, share: number = 1 / 3): number {
 /** Milliseconds that a lease lasts unless its caller says otherwise. */
 export const DEFAULT_TTL = 10_000
 
+/** The pauses of a candidate for leadership in milliseconds, with their defaults. See `CampaignOptions`. */
+export function campaignPauses(given: { pause?: number | undefined; maxPause?: number | undefined }): {
+  pause: number
+  maxPause: number
+} {
+  const { pause = 1_000, maxPause = Math.max(pause, 30_000) } = given
+  return { pause, maxPause }
+}
+
 /** Milliseconds between the last renewal of a holder that died and the next holder, at most. @default the ttl */
 export function takeoverTime(ttl: number, takeover: Takeover | undefined): number {
   if (!takeover) return ttl

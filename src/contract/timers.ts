@@ -4,6 +4,12 @@ import { inRootContext } from './root-context.ts'
 /** Above this delay `setTimeout` fires at once (2^31 - 1 ms, about 24.8 days). It is also the longest ttl. */
 export const LONGEST_DELAY = 2_147_483_647
 
+/** Keeps the process alive until the function that this returns is called. */
+export function keepAlive(): () => void {
+  const timer = setInterval(() => {}, LONGEST_DELAY)
+  return () => clearInterval(timer)
+}
+
 /** Milliseconds for which an unused timer of Node may be kept: most durations are needed again soon. */
 const LONGEST_LINGER = 10_000
 

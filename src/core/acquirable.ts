@@ -47,12 +47,12 @@ export abstract class Acquiring<L extends AsyncDisposable, O = unknown> implemen
 
   async using<R>(...args: WorkArguments<AcquireOptions & O, L, R>): Promise<R> {
     const { options, work } = workOf(`using(${this.first}`, args)
-    return this.host.works.run(await this.#hold('using', options, acquired), work, options?.signal)
+    return this.host.calls.run(await this.#hold('using', options, acquired), work, options?.signal)
   }
 
   async tryUsing<R>(...args: WorkArguments<TryOptions & O, L, R>): Promise<Tried<R>> {
     const { options, work } = workOf(`tryUsing(${this.first}`, args)
-    return this.host.works.tryRun(await this.#hold('tryUsing', options, held => held), work, options?.signal)
+    return this.host.calls.tryRun(await this.#hold('tryUsing', options, held => held), work, options?.signal)
   }
 
   /** The parameter before the options, for the message of an error. */

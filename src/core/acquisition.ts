@@ -7,8 +7,7 @@ import { FIRST_TRY, LAST_REQUEST, LONGEST_SLEEP, LONGEST_TRY, margin, requestLim
 import { busyState } from './busy-state.ts'
 import type { Core } from './core.ts'
 import type { AcquireTerms } from './options.ts'
-import { Outage } from './outage.ts'
-import { type OwnLeases, SelfWait } from './self-wait.ts'
+import { findSelfWait, type OwnLeases, reportSelfWait, type SelfWait } from './self-wait.ts'
 import { withdraw } from './withdraw.ts'
 
 /** Milliseconds until the next request if no watch could be armed. */
@@ -33,10 +32,8 @@ const LONGEST_KEPT = 300_000
 const ENDED = 'the wait is over'
 
 /** What an acquisition needs. */
-export type AcquisitionCore = Omit<Core, 'store'> & {
-  readonly store: Pick<Store, 'acquire' | 'release' | 'watch'> & {
-    readonly guarantees: Pick<Store['guarantees'], 'acquireShare'>
-  }
+type AcquisitionCore = Omit<Core, 'store'> & {
+  readonly store: Pick<Store, 'guarantees' | 'acquire' | 'release' | 'watch'>
 }
 
 /** A claim that holds its name. */
@@ -62,12 +59,15 @@ export interface Acquired {
 type State =
   | { readonly is: 'asking'; readonly sent: number }
   | { readonly is: 'arming' }
-  | Waiting
+  | { readonly is: 'waiting'; wake?: () => void }
   | { readonly is: 'over'; readonly acquired?: Acquired }
 
-interface Waiting {
-  readonly is: 'waiting'
-  wake?: () => void
+interface Outage {
+  failures: number
+  /** The time at which the store stopped answering. Time in which this process was paused is not counted. */
+  since: number
+  /** The last failure. A request that `wait` has cut short does not count. */
+  error: LeaseError | undefined
 }
 
 /**
@@ -79,6 +79,7 @@ export class Acquisition {
   readonly #core: AcquisitionCore
   readonly #claim: Claim
   readonly #terms: AcquireTerms
+  readonly #wait: number
   readonly #cancel: Cancel
   #state: State | undefined
   #started = Number.POSITIVE_INFINITY
@@ -89,18 +90,19 @@ export class Acquisition {
   #busy: Busy | undefined
   /** May an unanswered request still arrive? */
   #unsettled = false
-  /** `undefined`: the store has answered the last request. */
+  /** Requests in a row without an answer. `undefined`: the last one was answered. */
   #outage: Outage | undefined
   #watch: AbortController | undefined
   /** Is this call counted among those that wait? */
   #isCounted = false
-  #selfWait: SelfWait | undefined
+  #selfWait: SelfWait | 'reported' | undefined
   #timeout: LeaseErrorOf<'BUSY'> | undefined
 
   constructor(core: AcquisitionCore, claim: Claim, terms: AcquireTerms, cancel: Cancel) {
     this.#core = core
     this.#claim = claim
     this.#terms = terms
+    this.#wait = terms.wait
     this.#cancel = cancel
   }
 
@@ -157,10 +159,6 @@ export class Acquisition {
     return this.#wait > 0 ? most : Math.min(most, LONGEST_TRY)
   }
 
-  get #wait(): number {
-    return this.#terms.wait
-  }
-
   get #giveUpAt(): number {
     return this.#started + this.#wait
   }
@@ -199,19 +197,26 @@ export class Acquisition {
     const isUnknown = error.code === 'OUTCOME_UNKNOWN'
     // This process may not have sent the request yet.
     const isCutShort = this.#wait > 0 && limit < this.#mostPerRequest && now >= sent + limit
-    this.#outage ??= new Outage(sent)
-    const outage = this.#outage
-    outage.add(error, now - sent - limit, !(isCutShort && isUnknown))
     const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
+    this.#outage ??= { failures: 0, since: sent, error: undefined }
+    const outage = this.#outage
+    outage.failures += 1
+    outage.since = retryAfter > 0 ? now : outage.since + Math.max(now - sent - limit, 0)
+    if (!isCutShort || !isUnknown) outage.error = error
     this.#askWithin(Math.max(retryAfter, backoff(outage.failures, this.#core.random)))
-    if (retryAfter > 0) outage.restart(now)
     if (!error.retryable) throw error
     // The connection may have been dead, and the store may have replaced it by now.
     const isTriedAgain = this.#wait === 0 && outage.failures === 1 && isUnknown
     if (isTriedAgain && now < this.#started + this.#mostPerRequest) return { is: 'arming' }
     const isOver = now + retryAfter >= this.#giveUpAt
-    if (isOver ? this.#busy || !outage.error : outage.lasts(now) < ttl) return { is: isOver ? 'over' : 'arming' }
-    throw outage.giveUp(error, this.#claim, now)
+    if (isOver ? this.#busy || !outage.error : now < outage.since + ttl) return { is: isOver ? 'over' : 'arming' }
+    const cause = outage.error ?? error
+    if (!isUnknown) throw cause
+    // Say how long the name may be held.
+    const message =
+      `${cause.message} (asked ${outage.failures}x in ${Math.round(now - outage.since)} ms); ` +
+      `if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
+    throw new LeaseError('STORE_UNAVAILABLE', message, { leaseName: name, cause })
   }
 
   async #arm(): Promise<State> {
@@ -250,9 +255,14 @@ export class Acquisition {
   }
 
   /** Sleeps until there is something to do. */
-  #sleep(state: Waiting): Promise<State> | State {
+  #sleep(state: Extract<State, { is: 'waiting' }>): Promise<State> | State {
     const { clock } = this.#core
-    this.#selfWait?.report(this.#claim, clock, this.#started) // first: a listener may release the lease, which wakes this call
+    const found = this.#selfWait
+    if (found && found !== 'reported') {
+      this.#selfWait = found.lease.remaining > 0 ? 'reported' : undefined // it may have ended meanwhile
+      // First: a listener may release the lease, which wakes this call.
+      if (this.#selfWait) reportSelfWait(found, this.#claim, clock, this.#waited)
+    }
     const now = clock.now()
     const until = Math.min(this.#askAt, this.#giveUpAt)
     if (until <= now) return { is: 'asking', sent: now }
@@ -263,18 +273,23 @@ export class Acquisition {
     return pause(clock, until - now, { cancel: this.#cancel, arm }).then(() => state)
   }
 
-  /** Called with the leases of this process, to find a self-wait. The call reports it, so that the warning has its stack. */
+  /** Finds a self-wait among the leases of this process. The call reports it, so that the warning has its stack. */
   check(now: number, leases: OwnLeases): void {
-    if (this.#selfWait?.isReported) return
-    this.#selfWait = SelfWait.find(this.#claim, this.#busy?.holder, this.#started, now, leases)
+    if (this.#selfWait) return
+    this.#selfWait = findSelfWait(this.#claim, this.#busy?.holder, this.#started, now, leases)
     if (this.#selfWait) this.#wake()
+  }
+
+  /** Whole milliseconds since the call. */
+  get #waited(): number {
+    return Math.round(this.#core.clock.now() - this.#started)
   }
 
   /** The `BUSY` error of a run that ended without a lease. Each call returns the same error. */
   timeout(): LeaseErrorOf<'BUSY'> {
     if (this.#timeout) return this.#timeout
     const { name } = this.#claim
-    const waited = Math.round(this.#core.clock.now() - this.#started)
+    const waited = this.#waited
     const failed = this.#wait > 0 ? `was not acquired within ${waited} ms: it ` : ''
     const message = `${JSON.stringify(name)} ${failed}is ${this.nameState}`
     this.#timeout = new LeaseError('BUSY', message, { leaseName: name, holder: this.#holder, waited })

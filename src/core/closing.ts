@@ -1,6 +1,6 @@
 import { LeaseError } from '../contract/errors.ts'
 import { type Entry, List } from '../contract/list.ts'
-import { type Cancel, pause, request } from '../contract/request.ts'
+import { type Cancel, pause, within } from '../contract/request.ts'
 import { type Clock, LAST_WITHDRAWAL } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
 import type { Family } from './family.ts'
@@ -146,7 +146,7 @@ export class Closing {
       await Promise.allSettled(this.calls.values().map(({ acquiring }) => acquiring))
       await Promise.all(this.#withdrawals.values())
     }
-    await request(this.#clock, LAST_WITHDRAWAL, withdrawn).catch(() => {})
+    await within(this.#clock, LAST_WITHDRAWAL, withdrawn(), () => {})
   }
 
   #handedOut(): HeldLease[] {

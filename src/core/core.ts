@@ -53,12 +53,3 @@ export interface Core extends LeaseCore {
   /** Counts the calls that wait. */
   readonly waiters: Waiters
 }
-
-/** The options of a lease as the core needs them. */
-export interface HoldOptions {
-  readonly heartbeat: boolean
-  /** May the process end while the lease is held? */
-  readonly background: boolean
-  /** Milliseconds after which the lease ends. */
-  readonly maxHold?: number | undefined
-}

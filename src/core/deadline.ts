@@ -1,7 +1,7 @@
 import type { LossReason } from '../contract/lease-events.ts'
 import type { Grant } from '../contract/store.ts'
 import { type Clock, margin } from '../contract/time.ts'
-import type { HoldOptions } from './core.ts'
+import type { HoldTerms } from './options.ts'
 
 export interface TimedLease {
   /** Called when the deadline or `maxHold` has passed. Often called earlier, such as when the deadline has moved. */
@@ -28,8 +28,8 @@ export class Deadline {
   #isOver = false
 
   /** `sent`: the clock's time before the granted request was sent. */
-  constructor(clock: Clock, grant: Grant, sent: number, options: HoldOptions) {
-    const { background, maxHold = Number.POSITIVE_INFINITY } = options
+  constructor(clock: Clock, grant: Grant, sent: number, terms: HoldTerms) {
+    const { background, maxHold = Number.POSITIVE_INFINITY } = terms
     this.#clock = clock
     this.#background = background
     this.maxHold = maxHold

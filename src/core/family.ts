@@ -1,5 +1,5 @@
 import type { List } from '../contract/list.ts'
-import { request } from '../contract/request.ts'
+import { within } from '../contract/request.ts'
 import type { Store } from '../contract/store.ts'
 import { LONGEST_REQUEST } from '../contract/time.ts'
 import { RenewalStatistics } from './advice/renewal-statistics.ts'
@@ -64,6 +64,11 @@ export class Family {
     await this.#renewer?.then(renewer => renewer.close()).catch(() => {}) // the thread may have failed to start
     // If the store cannot be closed, nobody can do anything about it.
     const dispose = async (): Promise<void> => this.store[Symbol.asyncDispose]()
-    await request(this.environment.clock, LONGEST_REQUEST, dispose).catch(() => {})
+    await within(
+      this.environment.clock,
+      LONGEST_REQUEST,
+      dispose().catch(() => {}),
+      () => {},
+    )
   }
 }

@@ -4,18 +4,22 @@ import { events } from '../contract/events.ts'
 import type { LeaseEnd } from '../contract/lease.ts'
 import type { LossReason } from '../contract/lease-events.ts'
 import type { Entry } from '../contract/list.ts'
+import { within } from '../contract/request.ts'
 import { Sequence } from '../contract/sequence.ts'
 import type { Claim } from '../contract/store.ts'
 import { LAST_WITHDRAWAL, LONGEST_TRY } from '../contract/time.ts'
 import type { Acquired } from './acquisition.ts'
-import type { HoldOptions, LeaseCore, ListedLease } from './core.ts'
+import type { LeaseCore, ListedLease } from './core.ts'
 import { Deadline } from './deadline.ts'
 import { Held } from './held.ts'
 import { HandleRef, type LeaseHandle } from './lease-handle.ts'
+import type { HoldTerms } from './options.ts'
 import { Renewals } from './renewals.ts'
-import { withdraw, within } from './withdraw.ts'
+import { withdraw } from './withdraw.ts'
 
 const FIRST_SLOT: readonly number[] = [0]
+
+const unknown = (): LeaseEnd => 'unknown'
 
 /** Several leases that end together. */
 export interface LeaseGroup {
@@ -52,8 +56,8 @@ export class HeldLease extends Held implements ListedLease {
     core: LeaseCore,
     claim: Claim,
     acquired: Acquired,
-    options: HoldOptions,
-    deadline: Deadline = new Deadline(core.clock, acquired.grant, acquired.sent, options),
+    terms: HoldTerms,
+    deadline: Deadline = new Deadline(core.clock, acquired.grant, acquired.sent, terms),
   ) {
     super()
     const { grant, sent, waited } = acquired
@@ -64,16 +68,16 @@ export class HeldLease extends Held implements ListedLease {
     this.limit = claim.limit
     this.slots = grant.slots ?? FIRST_SLOT
     this.heldSince = sent
-    this.isHandedOut = options.background
+    this.isHandedOut = terms.background
     this.#deadline = deadline
     deadline.lease = this
-    this.#handle = new HandleRef(this, options.background)
+    this.#handle = new HandleRef(this, terms.background)
     this.renewals = new Renewals(core, this, claim, acquired, deadline)
     this.#entry = core.leases.add(this)
-    if (options.heartbeat) this.renewals.start()
+    if (terms.heartbeat) this.renewals.start()
     // Most leases are released before they need a timer: the first beat comes within a third of the ttl from here.
-    const isSoon = waited <= claim.ttl / 3 && grant.ttl >= claim.ttl && options.maxHold === undefined
-    if (!options.heartbeat || !isSoon || !options.background) deadline.watch()
+    const isSoon = waited <= claim.ttl / 3 && grant.ttl >= claim.ttl && terms.maxHold === undefined
+    if (!terms.heartbeat || !isSoon || !terms.background) deadline.watch()
     this.#stopListening = core.store.onLoss?.(claim, () => {
       if (!this.check() && !this.releasing) this.lose('gone')
     })
@@ -190,7 +194,7 @@ export class HeldLease extends Held implements ListedLease {
     const error = this.loss
     if (error && !this.#mayBeHeld) return 'lost'
     const limit = error || this.group?.loss ? LAST_WITHDRAWAL : LONGEST_TRY
-    return this.settle(await within(this.#core.clock, limit, withdrawal)) // a loss has settled it before
+    return this.settle(await within(this.#core.clock, limit, withdrawal, unknown)) // a loss has settled it before
   }
 
   async #withdraw(): Promise<LeaseEnd> {

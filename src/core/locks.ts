@@ -14,13 +14,12 @@ import type { Lease } from '../contract/lease.ts'
 import { List } from '../contract/list.ts'
 import { randomId } from '../contract/random-id.ts'
 import { isLease, type NameState, stateOf } from '../contract/record.ts'
-import { Cancel, request } from '../contract/request.ts'
-import type { Claim, LeaseRecord, NodeRecord, Pacing, Query, Store } from '../contract/store.ts'
+import { type Cancel, request } from '../contract/request.ts'
+import type { LeaseRecord, NodeRecord, Pacing, Query, Store } from '../contract/store.ts'
 import { DEFAULT_TTL, LONGEST_TRY, requestLimit } from '../contract/time.ts'
-import { LONGEST_DELAY } from '../contract/timers.ts'
 import { Acquiring, type ResultOf } from './acquirable.ts'
-import { type Acquired, Acquisition } from './acquisition.ts'
 import type { Advice } from './advice/advice.ts'
+import { Calls } from './calls.ts'
 import { Closing } from './closing.ts'
 import type { Core, CoreEnvironment } from './core.ts'
 import { Family } from './family.ts'
@@ -49,16 +48,14 @@ import {
   type Verb,
 } from './options.ts'
 import { type Asker, ping } from './ping.ts'
-import { holdWith, type OpenRenewer, type Renewer } from './renewer.ts'
+import type { OpenRenewer } from './renewer.ts'
 import { Signals } from './signals.ts'
-import { hasTickets, Tickets, ticketName } from './tickets.ts'
-import { withdrawIfCancelled } from './withdraw.ts'
-import { type Tried, type Work, type WorkArguments, Works } from './work.ts'
+import { hasTickets, ticketName } from './tickets.ts'
+import type { Tried, Work, WorkArguments } from './work.ts'
 
 /** `Locks` without leadership and sharing. */
 export class CoreLocks implements Leasing {
   readonly store: Store
-  protected readonly core: Core
   /** What calls, leadership and sharing need from these locks. */
   protected readonly host: Host
   protected readonly closing: Closing
@@ -66,7 +63,6 @@ export class CoreLocks implements Leasing {
   readonly #leases = new List<HeldLease>()
   readonly #defaults: LocksDefaults
   readonly #owner: string
-  readonly #signals = new Signals()
 
   /** `openRenewer`: see `Family`. `family`: the family of other locks over the same store. */
   constructor(
@@ -83,17 +79,19 @@ export class CoreLocks implements Leasing {
     this.family = family ?? new Family(store, environment, openRenewer)
     const { heartbeat, statistics, waiters, hasThread } = this.family
     checkOptions(defaults, store, hasThread, 'the default ttl of these locks')
-    const { clock, random, loopDelay } = environment
+    const { clock, loopDelay } = environment
     this.store = store
     this.closing = new Closing(clock, this.#leases, this.family, !loopDelay)
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
     this.family.join(this.#leases)
-    this.core = {
+    const signals = new Signals()
+    const core: Core = {
       ...environment,
       store,
       heartbeat,
       statistics,
+      waiters,
       leases: this.#leases,
       heldLease: name => this.heldLease(name),
       onEnd: () => {
@@ -102,18 +100,14 @@ export class CoreLocks implements Leasing {
       },
       inBackground: withdrawal => this.closing.inBackground(withdrawal),
       onWait: () => this.closing.watch(),
-      waiters,
     }
     this.host = {
-      clock,
-      random,
-      core: this.core,
-      works: new Works(this.closing, this.#signals),
-      signals: this.#signals,
+      ...core,
+      calls: new Calls(core, this.closing, this.family, signals),
+      signals,
       closing: this.closing.signal,
       inspect: name => this.inspect(name),
       terms: (verb, options) => this.#terms(verb, options),
-      hold: (name, each, resultOf) => this.#hold(name, each, resultOf),
     }
   }
 
@@ -161,7 +155,7 @@ export class CoreLocks implements Leasing {
     const [stored, parameters] =
       slot !== undefined && hasTickets(store) ? [ticketName(name, slot), { by, token }] : [name, { by, slot, token }]
     const ask = (signal: AbortSignal): Promise<bigint | undefined> => store.break(stored, parameters, signal)
-    const higher = await request(this.core.clock, this.#requestLimit(), ask)
+    const higher = await request(this.host.clock, this.#requestLimit(), ask)
     if (higher !== undefined) events.lease_broken.publish({ name, by, token: higher })
     return higher
   }
@@ -173,22 +167,11 @@ export class CoreLocks implements Leasing {
   }
 
   /** Runs `ask` until the signal aborts or these locks are closed. */
-  protected async answered(
+  protected answered(
     signal: AbortSignal | undefined,
     ask: (asker: Asker, cancel: Cancel) => Promise<void>,
   ): Promise<void> {
-    this.closing.assertOpen()
-    const cancel = new Cancel()
-    const acquiring = Promise.withResolvers<void>()
-    const stop = this.#signals.onAbort(signal, reason => cancel.cancel(reason))
-    const call = this.closing.calls.add({ cancel, acquiring: acquiring.promise })
-    try {
-      await ask({ ...this.core, owner: this.#owner }, cancel)
-    } finally {
-      acquiring.resolve()
-      stop()
-      this.closing.endCall(call)
-    }
+    return this.host.calls.ask(signal, cancel => ask({ ...this.host, owner: this.#owner }, cancel))
   }
 
   advice(): Advice {
@@ -246,71 +229,9 @@ export class CoreLocks implements Leasing {
     }
   }
 
-  /** Implements `Host.hold`. */
-  async #hold<Result>(
-    name: string,
-    terms: AcquireTerms,
-    resultOf: (held: HeldLease | Acquisition) => Result,
-  ): Promise<Result> {
-    const { ttl, wait: limit, note, owner, heartbeat, maxBlocked, maxHold, background } = terms
-    const claim: Claim = {
-      name,
-      id: randomId(),
-      owner,
-      ttl,
-      note,
-      queue: limit > 0,
-      limit: terms.limit,
-      units: terms.units,
-    }
-
-    if (events.acquire_began.hasSubscribers)
-      events.acquire_began.publish({ id: claim.id, name, owner, ttl, kind: terms.kind })
-    const cancel = new Cancel()
-    const { signal } = this.closing
-    if (signal.aborted) cancel.cancel(signal.reason) // a listener may have aborted it
-    const stop = this.#signals.onAbort(terms.signal, reason => cancel.cancel(reason))
-    const { core } = this
-    const tickets = terms.limit !== undefined && terms.limit > 1 && hasTickets(core.store) && new Tickets(core, claim)
-    const asking = tickets ? { ...core, store: tickets } : core
-    const acquisition = new Acquisition(asking, claim, terms, cancel)
-    let renewer: Renewer | undefined
-    const acquireWithThread = async (): Promise<Acquired | undefined> => {
-      renewer = await request(this.core.clock, LONGEST_DELAY, () => this.family.startRenewer(), { cancel })
-      return acquisition.run()
-    }
-    const acquiring = heartbeat === 'thread' ? acquireWithThread() : acquisition.run()
-    const call = this.closing.calls.add({ cancel, acquiring, acquisition })
-    let held: HeldLease | Acquisition = acquisition
-    try {
-      const acquired = await acquiring
-      if (acquired) {
-        const granted = tickets ? tickets.settle() : claim
-        const { waited } = acquired
-        const { sent, requests } = tickets || acquired
-        withdrawIfCancelled(core, granted, acquired.unsettled, cancel)
-        const holdOptions = { heartbeat: heartbeat !== false, background, maxHold, maxBlocked }
-        const lease = holdWith(renewer, core, granted, { ...acquired, sent }, holdOptions)
-        held = lease
-        // Last, because a listener may release the lease or close these locks.
-        if (events.lease_acquired.hasSubscribers)
-          events.lease_acquired.publish({ id: claim.id, lease: lease.handle, waited, requests })
-      } else if (events.not_acquired.hasSubscribers)
-        // The event has the error that `acquire` throws.
-        events.not_acquired.publish({ id: claim.id, name, owner, error: acquisition.timeout() })
-    } catch (error) {
-      if (events.not_acquired.hasSubscribers) events.not_acquired.publish({ id: claim.id, name, owner, error })
-      throw error
-    } finally {
-      stop()
-      this.closing.endCall(call)
-    }
-    return resultOf(held)
-  }
-
   #records(query: Query): AsyncIterable<LeaseRecord | NodeRecord> {
     this.closing.assertOpen()
-    return inspect(this.core, query, this.#requestLimit())
+    return inspect(this.host, query, this.#requestLimit())
   }
 
   #requestLimit(): number {
@@ -333,6 +254,6 @@ class OneName extends Acquiring<Lease> {
 
   protected hold<R>(terms: AcquireTerms, _options: unknown, resultOf: ResultOf<Lease, R>): Promise<R> {
     checkName(this.#name)
-    return this.host.hold(this.#name, terms, resultOf)
+    return this.host.calls.hold(this.#name, terms, resultOf)
   }
 }

@@ -31,10 +31,10 @@ export async function once<Result>(
   if (typeof work !== 'function' || options?.within === undefined)
     throw invalid('once needs options with within: once(name, { within: 3_600_000 }, work)')
   checkKeys(options, onceKeys, 'once')
-  const { core, works, signals, closing } = host
+  const { calls, signals, closing } = host
   const terms = host.terms('using', options)
   const { signal } = terms
-  const marker = new Marker(core, name, options.within)
+  const marker = new Marker(host, name, options.within)
   const cancel = new Cancel()
   const stops = [signal, closing].map(each => signals.onAbort(each, reason => cancel.cancel(reason)))
   let found: LeaseRecord | undefined
@@ -45,9 +45,9 @@ export async function once<Result>(
     cancel.throwIfCancelled()
     const lost = held.check()
     if (lost) throw lost
-    const began = core.clock.now()
+    const began = host.clock.now()
     const result = await work(held.handle)
-    // The marker is written before the release, so that waiters find it. A lost lease makes `works.run` reject.
+    // The marker is written before the release, so that waiters find it. A lost lease makes `calls.run` reject.
     const failure = held.check() ? undefined : await marker.write(held.owner, began)
     if (failure) {
       const message = `${JSON.stringify(name)} ran, but may run again too soon, because the store did not mark it`
@@ -60,9 +60,9 @@ export async function once<Result>(
     found = await marker.find(cancel).catch(() => undefined)
     if (found) return hasRun(found)
     cancel.throwIfCancelled()
-    const held = await host.hold(name, { ...terms, wait: options.wait ?? 0 }, each => each)
+    const held = await calls.hold(name, { ...terms, wait: options.wait ?? 0 }, each => each)
     if (held instanceof Acquisition) return { ran: false, why: 'held', holder: held.timeout().holder }
-    const result = await works.run(held, () => workUnlessFound(held), signal)
+    const result = await calls.run(held, () => workUnlessFound(held), signal)
     return found ? hasRun(found) : { ran: true, result: result as Result }
   } catch (error) {
     if (found) return hasRun(found)

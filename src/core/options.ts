@@ -122,8 +122,8 @@ export interface AcquireTerms {
   readonly note: string
   readonly owner: string
   readonly heartbeat: boolean | 'thread'
-  readonly maxBlocked: number | undefined
-  readonly maxHold: number | undefined
+  readonly maxBlocked?: number | undefined
+  readonly maxHold?: number | undefined
   /** May the process end while the lease is held? Work that runs keeps it alive; a lease that was handed out does not. */
   readonly background: boolean
   readonly signal: AbortSignal | undefined
@@ -135,6 +135,9 @@ export interface AcquireTerms {
   /** Called with each answer that the name is busy. */
   readonly onBusy?: (() => void) | undefined
 }
+
+/** How a lease is held. */
+export type HoldTerms = Pick<AcquireTerms, 'heartbeat' | 'maxBlocked' | 'maxHold' | 'background'>
 
 export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat', 'maxBlocked', 'maxHold']
 export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'maxWaiters'])

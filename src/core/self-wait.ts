@@ -16,44 +16,35 @@ export interface OwnLeases {
 }
 
 /** A claim waits for a lease of its own process. A call inside the work of that lease waits for ever. */
-export class SelfWait {
-  isReported = false
-  readonly #lease: ListedLease
+export interface SelfWait {
+  readonly lease: ListedLease
   /** Do other locks of this process hold it? */
-  readonly #isElsewhere: boolean
+  readonly isElsewhere: boolean
+}
 
-  constructor(lease: ListedLease, isElsewhere: boolean) {
-    this.#lease = lease
-    this.#isElsewhere = isElsewhere
-  }
+/** Finds a self-wait: for at least one ttl the claim has waited since `began`, and this process has held the name. */
+export function findSelfWait(
+  { name, ttl, limit }: Claim,
+  holder: LeaseRecord | undefined,
+  began: number,
+  now: number,
+  { here, all }: OwnLeases,
+): SelfWait | undefined {
+  // Other locks may hold the name in another store. Token and owner together show that it is this one.
+  const isHolder = ({ token, owner }: ListedLease): boolean => token === holder?.token && owner === holder?.owner
+  const lease = here.get(name) ?? all.get(name)?.find(isHolder)
+  if (!lease || now < Math.max(began, lease.heldSince) + ttl) return undefined
+  if (lease.limit !== undefined && limit !== undefined) return undefined // two permits are not a deadlock
+  return { lease, isElsewhere: !here.has(name) }
+}
 
-  /** Finds a self-wait: for at least one ttl the claim has waited since `began`, and this process has held the name. */
-  static find(
-    { name, ttl, limit }: Claim,
-    holder: LeaseRecord | undefined,
-    began: number,
-    now: number,
-    { here, all }: OwnLeases,
-  ): SelfWait | undefined {
-    // Other locks may hold the name in another store. Token and owner together show that it is this one.
-    const isHolder = ({ token, owner }: ListedLease): boolean => token === holder?.token && owner === holder?.owner
-    const lease = here.get(name) ?? all.get(name)?.find(isHolder)
-    if (!lease || now < Math.max(began, lease.heldSince) + ttl) return undefined
-    if (lease.limit !== undefined && limit !== undefined) return undefined // two permits are not a deadlock
-    return new SelfWait(lease, !here.has(name))
-  }
-
-  /** Reports it once. The call that waits calls this, so that the warning has its stack. */
-  report({ name, owner }: Claim, clock: Clock, began: number): void {
-    if (this.isReported || !this.#lease.remaining) return // 0: it has ended meanwhile
-    this.isReported = true
-    const waited = Math.round(clock.now() - began)
-    events.self_wait.publish({ name, owner, lease: this.#lease.handle, waited })
-    const where = heldHere(clock, this.#lease, this.#isElsewhere)
-    const what = `acquire has waited ${waited} ms for ${JSON.stringify(name)}, ${where}`
-    const cure = this.#isElsewhere ? ONE_LOCKS : `${IF_INSIDE}: pass the lease to it`
-    warn('HOLDFAST_SELF_WAIT', `${what}; ${cure}; --trace-warnings shows the call`, name)
-  }
+/** Reports a self-wait. */
+export function reportSelfWait({ lease, isElsewhere }: SelfWait, claim: Claim, clock: Clock, waited: number): void {
+  const { name, owner } = claim
+  events.self_wait.publish({ name, owner, lease: lease.handle, waited })
+  const what = `acquire has waited ${waited} ms for ${JSON.stringify(name)}, ${heldHere(clock, lease, isElsewhere)}`
+  const cure = isElsewhere ? ONE_LOCKS : `${IF_INSIDE}: pass the lease to it`
+  warn('HOLDFAST_SELF_WAIT', `${what}; ${cure}; --trace-warnings shows the call`, name)
 }
 
 /** Says that this process holds a name, for a message: `held by another call of these locks …`. */

@@ -1,10 +1,9 @@
 import { LeaseError } from '../contract/errors.ts'
 import { events } from '../contract/events.ts'
-import type { Lease, LeaseEnd } from '../contract/lease.ts'
-import { backoff, type Cancel, pause, request } from '../contract/request.ts'
+import type { Lease } from '../contract/lease.ts'
+import { backoff, pause, request } from '../contract/request.ts'
 import type { Claim, Store } from '../contract/store.ts'
 import {
-  type Clock,
   FIRST_TRY,
   LAST_REQUEST,
   LAST_WITHDRAWAL,
@@ -75,36 +74,4 @@ export async function withdraw(
   } finally {
     stopKeepingAlive?.()
   }
-}
-
-/**
- * If the call was cancelled before the grant came, withdraws the claim and throws the reason. It must be called in the
- * turn of the event loop in which the grant came: `close()` waits for what is in the background then.
- */
-export function withdrawIfCancelled(
-  core: WithdrawalCore & Pick<LeaseCore, 'inBackground'>,
-  claim: Claim,
-  unsettled: boolean,
-  cancel: Cancel,
-): void {
-  if (cancel.cancelled) core.inBackground(withdraw(core, claim, unsettled))
-  cancel.throwIfCancelled()
-}
-
-/**
- * The result of the withdrawal, or `unknown` after `limit` ms. The withdrawal then continues in the background. Unlike
- * `request` it makes no signal, which takes a fifth of the time of a pair over memory.
- */
-export function within(clock: Clock, limit: number, withdrawal: Promise<LeaseEnd>): Promise<LeaseEnd> {
-  return new Promise(resolve => {
-    // First read the answers that came while the event loop was blocked.
-    const isOver = (): void => {
-      stopTimer = clock.after(0, () => resolve('unknown'))
-    }
-    let stopTimer = clock.after(limit, isOver)
-    void withdrawal.then(end => {
-      stopTimer()
-      resolve(end)
-    })
-  })
 }

@@ -1,10 +1,7 @@
 import { invalid } from '../contract/check.ts'
-import { LeaseError } from '../contract/errors.ts'
+import type { LeaseError } from '../contract/errors.ts'
 import type { LeaseRecord } from '../contract/store.ts'
-import { surround } from '../contract/surrounding.ts'
-import type { Closing } from './closing.ts'
 import type { Held } from './held.ts'
-import type { Signals } from './signals.ts'
 
 /** What a call acquired: a lease, or several that end together. */
 export interface Holding<Handle> extends Pick<Held, 'signal' | 'abort' | 'end'> {
@@ -27,52 +24,6 @@ export type Tried<Result> =
       /** One of the holders, if the store can tell. */
       readonly holder: LeaseRecord | undefined
     }
-
-/** Runs the works of `using` of one `Locks`. */
-export class Works {
-  readonly #closing: Closing
-  readonly #signals: Signals
-
-  constructor(closing: Closing, signals: Signals) {
-    this.#closing = closing
-    this.#signals = signals
-  }
-
-  /** Runs `work`, then releases. Settles as `using` promises. `signal` is the caller's. */
-  async run<Handle, Result>(
-    held: Holding<Handle>,
-    work: Work<Handle, Result>, // JavaScript may return a plain value
-    signal: AbortSignal | undefined,
-  ): Promise<Result> {
-    const stop = this.#signals.onAbort(signal, reason => held.abort(reason))
-    this.#closing.beginBody()
-    let lost: LeaseError | undefined
-    let result: Result
-    try {
-      result = await surround(held.handle, work)
-    } catch (error) {
-      const { aborted, reason } = held.signal
-      throw aborted && isAbort(error, reason) ? reason : error
-    } finally {
-      stop()
-      const ending = held.end()
-      this.#closing.endBody()
-      lost = await ending
-    }
-    if (lost) throw new LeaseError(lost.code, lost.message, { leaseName: lost.leaseName, cause: lost, result })
-    return result
-  }
-
-  /** Runs `work` unless the name was busy. */
-  async tryRun<Handle, Result>(
-    held: Holding<Handle> | NotAcquired,
-    work: Work<Handle, Result>,
-    signal: AbortSignal | undefined,
-  ): Promise<Tried<Result>> {
-    if ('handle' in held) return { ran: true, result: await this.run(held, work, signal) }
-    return { ran: false, why: 'held', holder: held.timeout().holder }
-  }
-}
 
 /** The end of the arguments of a call that runs work: the work, and the options before it. */
 export type WorkArguments<Options, Handle, Result> =
@@ -97,9 +48,4 @@ export function workOf<Options, Handle, Result>(
   throw invalid(
     `the work must be a function and come last: ${call}${separator}options, work) or ${call}${separator}work)`,
   )
-}
-
-/** Did the work fail because it was aborted? Many functions throw an AbortError of their own instead of the reason. */
-function isAbort(error: unknown, reason: unknown): boolean {
-  return error === reason || (error instanceof Error && (error.name === 'AbortError' || error.cause === reason))
 }

@@ -3,6 +3,9 @@ import { abortable, assertNotEnded, type FenceCallOptions, type Presented, signa
 import type { Holder, Holders } from './mark.ts'
 import { type KeptMarks, keptMarks, type MarkTable } from './marks.ts'
 
+/** The time limit of a commit in milliseconds. Deferred constraints and synchronous replicas can make it slow. */
+export const LONGEST_COMMIT = 30_000
+
 /**
  * Commits the transactions of a holder only as long as the fence has seen no newer one. `work` gets a `Transaction`.
  * `check` accepts `Any`.

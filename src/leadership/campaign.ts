@@ -5,6 +5,7 @@ import { heldBy } from '../contract/identity.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { TermOutcome } from '../contract/lease-events.ts'
 import { backoff } from '../contract/request.ts'
+import { campaignPauses } from '../contract/time.ts'
 import { warn, warnAgain } from '../contract/warnings.ts'
 import { acquired } from '../core/acquirable.ts'
 import type { Host } from '../core/host.ts'
@@ -33,15 +34,11 @@ export function checkCampaign(verb: string, name: string, options: CampaignOptio
   checkName(name)
   if (typeof options === 'function') throw invalid(`${verb} takes no work: use election(name).run(work)`)
   checkKeys(options, new Set([...campaignKeys, ...more]), verb)
-  const { pause, maxPause } = pausesOf(options)
+  const { pause, maxPause } = campaignPauses(options)
   checkDuration(pause, 'pause')
   checkDuration(maxPause, 'maxPause')
   if (maxPause < pause)
     throw invalid(`maxPause (${maxPause} ms) is shorter than pause (${pause} ms): make it at least as long`)
-}
-
-function pausesOf({ pause = 1_000, maxPause }: CampaignOptions): { pause: number; maxPause: number } {
-  return { pause, maxPause: maxPause ?? Math.max(pause, 30_000) }
 }
 
 /** The options with which a candidate runs its work. */
@@ -97,7 +94,7 @@ export class Campaign {
   /** `stop` ends the campaign and the term in progress. It is not the signal of `run`. */
   constructor(host: Host, name: string, options: CampaignOptions, stop: AbortSignal, run: RunOptions = {}) {
     const { pause: _, maxPause: __, ...lease } = options
-    const { pause, maxPause } = pausesOf(options)
+    const { pause, maxPause } = campaignPauses(options)
     this.#host = host
     this.#name = name
     this.#options = lease
@@ -150,7 +147,8 @@ export class Campaign {
     try {
       const options = { ...this.#options, ...UNLIMITED, signal }
       const terms = { ...this.#host.terms('using', options), onBusy: () => this.#onAnswer() }
-      await this.#host.works.run(await this.#host.hold(this.#name, terms, acquired), work, signal)
+      const { calls } = this.#host
+      await calls.run(await calls.hold(this.#name, terms, acquired), work, signal)
       return { outcome, lease }
     } catch (error) {
       if (signal.aborted && error === signal.reason) return { outcome: 'stopped', lease }

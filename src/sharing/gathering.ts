@@ -174,7 +174,7 @@ class Round implements Gathered {
       heartbeat: name === this.#ordered.at(-1) ? heartbeat : heartbeat || true,
       maxHold: undefined,
     } as const
-    const held = await this.#host.hold(name, terms, each => each)
+    const held = await this.#host.calls.hold(name, terms, each => each)
     if (held instanceof Acquisition) return held
     this.handles.set(name, held.handle)
     this.set.add(held)

@@ -19,15 +19,14 @@ export function semaphore(host: Host, name: string, options: SemaphoreOptions): 
   checkKeys(options, semaphoreKeys, 'semaphore')
   const { limit } = options
   checkWhole(limit, 'limit', 1, LARGEST_LIMIT)
-  if (hasTickets(host.core.store))
-    checkText(ticketName(name, limit - 1), `the name of the last ticket of ${show(name)}`)
+  if (hasTickets(host.store)) checkText(ticketName(name, limit - 1), `the name of the last ticket of ${show(name)}`)
   return new Permits<Permit>(host, name, 'permit', limit)
 }
 
 /** Readers and writers; see `Sharing.readWrite`. Throws `INVALID_ARGUMENT`. */
 export function readWrite(host: Host, name: string): ReadWrite {
   checkName(name)
-  const { store } = host.core
+  const { store } = host
   if (hasTickets(store))
     throw invalid(
       `${store.kind} has no readers and writers: it keeps no queue, so readers would starve a writer. ` +
@@ -51,7 +50,7 @@ class Permits<L extends Lease> extends Acquiring<L, PermitOptions> {
   }
 
   protected hold<R>(terms: AcquireTerms, { permits = 1 }: PermitOptions, resultOf: ResultOf<L, R>): Promise<R> {
-    const { store } = this.host.core
+    const { store } = this.host
     if (hasTickets(store) && permits !== 1)
       throw invalid(
         `permits must be 1 over ${store.kind}, not ${show(permits)}: it keeps no queue, so calls for one permit ` +
@@ -59,6 +58,6 @@ class Permits<L extends Lease> extends Acquiring<L, PermitOptions> {
       )
     checkWhole(permits, 'permits', 1, Math.min(this.#limit ?? 1, MOST_UNITS))
     const claim = { ...terms, kind: this.#kind, limit: this.#limit, units: permits }
-    return this.host.hold(this.#name, claim, held => resultOf(held as unknown as Holding<L> | NotAcquired))
+    return this.host.calls.hold(this.#name, claim, held => resultOf(held as unknown as Holding<L> | NotAcquired))
   }
 }

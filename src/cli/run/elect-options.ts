@@ -1,3 +1,4 @@
+import { campaignPauses } from '../../contract/time.ts'
 import { Usage } from '../failure.ts'
 import { duration, HOLD, type HoldOptions, parseHold } from './hold-options.ts'
 import { METRICS_OPTIONS, type MetricsOptions, metricsOptions } from './metrics-options.ts'
@@ -12,14 +13,13 @@ export interface ElectOptions extends HoldOptions {
 
 const OPTIONS = { ...HOLD, ...METRICS_OPTIONS, pause: { type: 'string' }, 'max-pause': { type: 'string' } } as const
 
-const DEFAULT_PAUSE = 1_000
-const DEFAULT_MAX_PAUSE = 30_000
-
 /** Parses `NAME [options] -- COMMAND …`. Throws `Usage`. */
 export function parseElect(args: readonly string[]): ElectOptions {
   const { values, hold } = parseHold('elect', args, OPTIONS)
-  const pause = duration(values.pause, '--pause') ?? DEFAULT_PAUSE
-  const maxPause = duration(values['max-pause'], '--max-pause') ?? Math.max(DEFAULT_MAX_PAUSE, pause)
+  const { pause, maxPause } = campaignPauses({
+    pause: duration(values.pause, '--pause'),
+    maxPause: duration(values['max-pause'], '--max-pause'),
+  })
   if (pause < 10)
     throw new Usage(`--pause ${values.pause} would start a broken command in a busy loop: expected at least 10ms`)
   if (maxPause < pause) {

@@ -1,6 +1,6 @@
 import type { Store } from '../../contract/store.ts'
 import { DEFAULT_TTL, TURN, takeoverTime } from '../../contract/time.ts'
-import { leastTtl, tolerance } from '../../core/advice/least-ttl.ts'
+import { LEAST_P999, leastTtl, tolerance } from '../../core/advice/least-ttl.ts'
 import { counted } from '../counted.ts'
 import { formatDuration } from '../duration.ts'
 import { paint } from '../output.ts'
@@ -8,9 +8,6 @@ import { INTERVAL, type Measurement } from './ttl-measurement.ts'
 
 /** The fewest answers for which a ttl is advised. */
 const LEAST_ANSWERS = 20
-
-/** The fewest answers for a p99.9. With fewer, the p99.9 is the worst latency. */
-const LEAST_P999 = 1_000
 
 /** The round ttls that may be advised, in milliseconds. */
 const USUAL_TTLS: readonly number[] = [100, 200, 300, 500, ...[1, 2, 3, 5, 10, 15, 20, 30, 60].map(s => s * 1_000)]

@@ -23,6 +23,7 @@ export interface Advice {
 export interface Latency {
   readonly p50: number
   readonly p99: number
-  readonly p999: number
+  /** `undefined` after fewer than 1,000 answers, where it would be the worst. */
+  readonly p999: number | undefined
   readonly worst: number
 }

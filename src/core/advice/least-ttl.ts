@@ -14,6 +14,9 @@ export interface Measured {
   readonly minTtl: number
 }
 
+/** The fewest answers for a p99.9. With fewer, it is the worst latency. */
+export const LEAST_P999 = 1_000
+
 /** The least ttl as a multiple of the p99. About three times tolerates what was measured; the rest is a reserve. */
 export const LEAST_P99S = 10
 

@@ -69,6 +69,16 @@ test('the hundredth heartbeat brings the advice', async () => {
   expect(JSON.parse(JSON.stringify(advice))).toEqual(advice)
 })
 
+test('fewer than a thousand heartbeats have no p999, which would be the worst of them', async () => {
+  let count = 0
+  const set = slow(() => (++count === 50 ? 400 : 40))
+  const lease = await set.locks.acquire('a', { ttl: 60_000 })
+  await renew(lease, set, 999)
+  expect(set.locks.advice().latency).toMatchObject({ p999: undefined, worst: expect.closeTo(400, -1) })
+  await renew(lease, set, 1)
+  expect(set.locks.advice().latency?.p999).toBeCloseTo(40, 0)
+})
+
 test('consecutive failures are one unresponsiveness, from the first failed request to the next answer', async () => {
   const set = stage({ ttl: 60_000 })
   const { locks, store, clock } = set

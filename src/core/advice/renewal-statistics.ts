@@ -3,7 +3,7 @@ import { events } from '../../contract/events.ts'
 import type { Lease } from '../../contract/lease.ts'
 import type { Clock } from '../../contract/time.ts'
 import type { Advice, Latency } from './advice.ts'
-import { LEAST_P99S, leastTtl } from './least-ttl.ts'
+import { LEAST_P99S, LEAST_P999, leastTtl } from './least-ttl.ts'
 import type { LoopDelay } from './loop-delay.ts'
 import { Unresponsiveness } from './unresponsiveness.ts'
 
@@ -33,17 +33,25 @@ export class RenewalStatistics {
   readonly #unresponsiveness = new Unresponsiveness()
   /** The latencies in microseconds. */
   #latencies: RecordableHistogram | undefined
+  readonly #record: ((own: Disruptions) => void) | undefined
   #failed = 0
   #withThread: ((own: Disruptions) => Disruptions) | undefined
   readonly #warnedOf = new Set<number>()
   #checkAt = Number.NEGATIVE_INFINITY
 
-  /** `latencies`: the histogram of another thread, in which this thread records. */
-  constructor(clock: Clock, minTtl: number, loopDelay: LoopDelay | undefined, latencies?: RecordableHistogram) {
+  /** For another thread, whose histogram is `latencies`, this thread also records its disruptions by `record`. */
+  constructor(
+    clock: Clock,
+    minTtl: number,
+    loopDelay: LoopDelay | undefined,
+    latencies?: RecordableHistogram,
+    record?: (own: Disruptions) => void,
+  ) {
     this.#clock = clock
     this.#minTtl = minTtl
     this.#loopDelay = loopDelay
     this.#latencies = latencies
+    this.#record = record
   }
 
   /**
@@ -65,6 +73,7 @@ export class RenewalStatistics {
     const latency = now - sent
     const { lowest, highest } = HISTOGRAM
     this.#latencies.record(Math.min(Math.max(Math.round(latency * 1_000), lowest), highest))
+    this.#record?.(this.#own(now))
     if (isSlow(lease, latency) && events.ttl_too_short.hasSubscribers) this.warn(lease)
   }
 
@@ -72,18 +81,21 @@ export class RenewalStatistics {
   failed(lease: Lease, sent: number): void {
     this.#failed += 1
     if (lease.remaining > 0) this.#unresponsiveness.failed(sent) // after a loss, perhaps no request follows that ends the period
+    this.#record?.(this.#own())
   }
 
   /** Called when no lease is held. */
   pause(): void {
     this.#loopDelay?.stop()
     this.#unresponsiveness.end(this.#clock)
+    this.#record?.(this.#own())
   }
 
   advice(): Advice {
     const heartbeats = this.#latencies?.count ?? 0
     const latency = heartbeats > 0 ? this.#latency() : undefined
-    const { failed, unresponsiveness, loopDelay } = this.disruptions()
+    const own = this.#own()
+    const { failed, unresponsiveness, loopDelay } = this.#withThread?.(own) ?? own
     const measured = { heartbeats, failed, latency, unresponsiveness, loopDelay }
     if (!latency || heartbeats < LEAST_HEARTBEATS) {
       const reason = `too few heartbeats: ${heartbeats} were answered, ${LEAST_HEARTBEATS} are needed`
@@ -94,14 +106,10 @@ export class RenewalStatistics {
     return { ...measured, leastTtl: ttl, reason }
   }
 
-  /** The disruptions of this thread and of the other one. */
-  disruptions(now: number = this.#clock.now()): Disruptions {
-    const own = {
-      failed: this.#failed,
-      unresponsiveness: this.#unresponsiveness.longest(now),
-      loopDelay: this.#loopDelay?.worst ?? 0,
-    }
-    return this.#withThread?.(own) ?? own
+  /** The disruptions of this thread. */
+  #own(now: number = this.#clock.now()): Disruptions {
+    const unresponsiveness = this.#unresponsiveness.longest(now)
+    return { failed: this.#failed, unresponsiveness, loopDelay: this.#loopDelay?.worst ?? 0 }
   }
 
   /** Called after a slow renewal of this lease. Emits `ttl_too_short` if its ttl is too short. */
@@ -120,12 +128,9 @@ export class RenewalStatistics {
   #latency(): Latency | undefined {
     const latencies = this.#latencies
     if (!latencies) return undefined
-    const [p50, p99, p999] = [50, 99, 99.9].map(percent => latencies.percentile(percent) / 1_000) as [
-      number,
-      number,
-      number,
-    ]
-    return { p50, p99, p999, worst: latencies.max / 1_000 }
+    const at = (percent: number): number => latencies.percentile(percent) / 1_000
+    const p999 = latencies.count < LEAST_P999 ? undefined : at(99.9)
+    return { p50: at(50), p99: at(99), p999, worst: latencies.max / 1_000 }
   }
 }
 

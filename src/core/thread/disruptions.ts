@@ -1,10 +1,11 @@
 import type { RecordableHistogram } from 'node:perf_hooks'
-import type { Disruptions, RenewalStatistics } from '../advice/renewal-statistics.ts'
+import { type Disruptions, RenewalStatistics } from '../advice/renewal-statistics.ts'
+import type { CoreEnvironment } from '../core.ts'
 
 const NONE: Disruptions = { failed: 0, unresponsiveness: 0, loopDelay: 0 }
 
 /** Combines the disruptions of two threads. */
-export function merge(a: Disruptions, b: Disruptions): Disruptions {
+function merge(a: Disruptions, b: Disruptions): Disruptions {
   return {
     failed: a.failed + b.failed,
     unresponsiveness: Math.max(a.unresponsiveness, b.unresponsiveness),
@@ -17,12 +18,15 @@ export class SharedDisruptions {
   readonly memory: SharedArrayBuffer
   /** A count, then microseconds. Integers, because a reader never sees half of one. */
   readonly #words: BigInt64Array
+  /** The disruptions that an earlier thread wrote. */
+  readonly #before: Disruptions
   #last: Disruptions = NONE
 
   /** `memory`: the memory of another thread's `SharedDisruptions`. */
   constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(24)) {
     this.memory = memory
     this.#words = new BigInt64Array(memory)
+    this.#before = this.read()
   }
 
   read(): Disruptions {
@@ -32,8 +36,9 @@ export class SharedDisruptions {
     return { failed, unresponsiveness: unresponsiveness / 1_000, loopDelay: loopDelay / 1_000 }
   }
 
-  /** Writes the disruptions. This is cheap if nothing changed, as after most renewals. */
-  write(next: Disruptions): void {
+  /** Adds the disruptions of this thread to those before it. This is cheap if nothing changed, as after most renewals. */
+  write(own: Disruptions): void {
+    const next = merge(this.#before, own)
     const { failed, unresponsiveness, loopDelay } = next
     const last = this.#last
     if (failed === last.failed && unresponsiveness === last.unresponsiveness && loopDelay === last.loopDelay) return
@@ -56,4 +61,13 @@ export interface SharedStatistics {
 export function shareStatistics(statistics: RenewalStatistics, disruptions: SharedDisruptions): SharedStatistics {
   const latencies = statistics.share(own => merge(own, disruptions.read()))
   return { latencies, disruptions: disruptions.memory }
+}
+
+/** The statistics of the worker, in memory that the main thread reads at any time. */
+export function workerStatistics(
+  { clock, loopDelay }: CoreEnvironment,
+  { latencies, disruptions }: SharedStatistics,
+): RenewalStatistics {
+  const shared = new SharedDisruptions(disruptions)
+  return new RenewalStatistics(clock, 0, loopDelay, latencies, own => shared.write(own))
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { LeaseError } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
-import { request } from '../../contract/request.ts'
+import { within } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import type { Claim } from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
@@ -10,7 +10,8 @@ import type { Acquired } from '../acquisition.ts'
 import type { RenewalStatistics } from '../advice/renewal-statistics.ts'
 import type { Core } from '../core.ts'
 import type { HeldLease } from '../held-lease.ts'
-import type { Renewer, RenewerOptions } from '../renewer.ts'
+import type { HoldTerms } from '../options.ts'
+import type { Renewer } from '../renewer.ts'
 import { SharedDisruptions, shareStatistics } from './disruptions.ts'
 import { Liveness, Proof } from './liveness.ts'
 import { type Command, idOf, leaseError, type Notification, type WorkerInput } from './messages.ts'
@@ -65,10 +66,10 @@ export class HeartbeatThread implements Renewer, WorkerLink {
     return this.#proof.blocked
   }
 
-  hold(core: Core, claim: Claim, acquired: Acquired, options: RenewerOptions): HeldLease {
-    const renewals = new ThreadRenewals(this, core, claim, acquired, options)
+  hold(core: Core, claim: Claim, acquired: Acquired, terms: HoldTerms): HeldLease {
+    const renewals = new ThreadRenewals(this, core, claim, acquired, terms)
     this.#renewals.set(idOf(claim), renewals)
-    this.#proof.keep(options.maxBlocked ?? claim.ttl)
+    this.#proof.keep(terms.maxBlocked ?? claim.ttl)
     if (!this.#worker) this.#handOver(ended())
     return renewals.lease
   }
@@ -79,8 +80,8 @@ export class HeartbeatThread implements Renewer, WorkerLink {
     if (!worker) return
     // Not terminated at once, so that the worker closes its file and its connections.
     worker.postMessage('end')
-    const exit = once(worker, 'exit')
-    await request(this.#clock, LONGEST_REQUEST, () => exit).catch(() => worker.terminate())
+    const terminate = (): Promise<unknown> => worker.terminate()
+    await within(this.#clock, LONGEST_REQUEST, once(worker, 'exit'), terminate).catch(terminate)
   }
 
   extend({ id, ttl, from, limit }: Extension, signal: AbortSignal): Promise<LeaseError | undefined> {

@@ -3,12 +3,11 @@ import { refused, type Stage, stage, unanswered } from '../../../test/scripted-s
 import type { Claim } from '../../contract/store.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { RenewalStatistics } from '../advice/renewal-statistics.ts'
-import { SharedDisruptions, type SharedStatistics, shareStatistics } from './disruptions.ts'
+import { SharedDisruptions, type SharedStatistics, shareStatistics, workerStatistics } from './disruptions.ts'
 import { Liveness } from './liveness.ts'
 import { ManagedLeases } from './managed-leases.ts'
 import { type Command, idOf, type Notification } from './messages.ts'
 import { SharedTerm } from './term.ts'
-import { ThreadStatistics } from './thread-statistics.ts'
 import type { Timestamp } from './timestamp.ts'
 
 const TTL = 60_000
@@ -48,7 +47,7 @@ async function thread(options: Partial<Extract<Command, { kind: 'hold' }>> = {})
   const statistics = new RenewalStatistics(clock, 0, undefined)
   const disruptions = new SharedDisruptions()
   const shared = shareStatistics(statistics, disruptions)
-  const threadStatistics = new ThreadStatistics(environment, shared)
+  const threadStatistics = workerStatistics(environment, shared)
   const leases = new ManagedLeases(
     store,
     environment,
@@ -316,7 +315,7 @@ test('a thread that replaces another one continues its statistics', async () => 
   store.rule('renew', refused)
   await live(22_000)
   const { failed, unresponsiveness } = statistics.advice()
-  const next = new ThreadStatistics({ clock: new VirtualClock(), random: () => 0.5 }, shared)
+  const next = workerStatistics({ clock: new VirtualClock(), random: () => 0.5 }, shared)
   next.pause()
   expect(statistics.advice()).toMatchObject({ failed, unresponsiveness })
 })

@@ -5,7 +5,7 @@ import type { LeaseEvents } from '../../contract/lease-events.ts'
 import { List } from '../../contract/list.ts'
 import type { Claim, Grant, Store } from '../../contract/store.ts'
 import { margin } from '../../contract/time.ts'
-import { isSlow } from '../advice/renewal-statistics.ts'
+import { isSlow, type RenewalStatistics } from '../advice/renewal-statistics.ts'
 import type { CoreEnvironment, LeaseCore } from '../core.ts'
 import { Deadline } from '../deadline.ts'
 import { Heartbeat } from '../heartbeat.ts'
@@ -13,7 +13,6 @@ import { HeldLease } from '../held-lease.ts'
 import type { Liveness } from './liveness.ts'
 import { type Command, idOf, type Notification, plainError } from './messages.ts'
 import { SharedTerm } from './term.ts'
-import type { ThreadStatistics } from './thread-statistics.ts'
 import { timestampNow } from './timestamp.ts'
 
 type Hold = Extract<Command, { kind: 'hold' }>
@@ -43,7 +42,7 @@ export class ManagedLeases {
   readonly #store: Store
   readonly #core: LeaseCore
   readonly #liveness: Liveness
-  readonly #statistics: ThreadStatistics
+  readonly #statistics: RenewalStatistics
   readonly #notify: (notification: Notification) => void
   readonly #now: typeof timestampNow
   readonly #byId = new Map<string, ManagedLease>()
@@ -55,7 +54,7 @@ export class ManagedLeases {
     store: Store,
     environment: CoreEnvironment,
     liveness: Liveness,
-    statistics: ThreadStatistics,
+    statistics: RenewalStatistics,
     notify: (notification: Notification) => void,
     now: typeof timestampNow = timestampNow,
   ) {

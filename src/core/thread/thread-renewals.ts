@@ -1,14 +1,14 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import { type Entry, List } from '../../contract/list.ts'
-import { request } from '../../contract/request.ts'
+import { within } from '../../contract/request.ts'
 import type { Claim, Grant } from '../../contract/store.ts'
 import { LAST_REQUEST, requestLimit } from '../../contract/time.ts'
 import type { Acquired } from '../acquisition.ts'
 import type { LeaseCore } from '../core.ts'
 import type { Renewable } from '../heartbeat.ts'
 import { HeldLease } from '../held-lease.ts'
-import type { RenewerOptions } from '../renewer.ts'
+import type { HoldTerms } from '../options.ts'
 import { SharedDeadline } from './deadline.ts'
 import { type Command, idOf, leaseError, type Notification } from './messages.ts'
 import { SharedTerm } from './term.ts'
@@ -50,22 +50,22 @@ export class ThreadRenewals {
   /** The entry in the heartbeat of the main thread, after the worker has ended. */
   #beat: Entry<Renewable> | undefined
 
-  constructor(worker: WorkerLink, core: LeaseCore, claim: Claim, acquired: Acquired, options: RenewerOptions) {
+  constructor(worker: WorkerLink, core: LeaseCore, claim: Claim, acquired: Acquired, terms: HoldTerms) {
     const { grant, sent } = acquired
     const { clock } = core
     const term = new SharedTerm()
     this.#worker = worker
-    this.#maxBlocked = options.maxBlocked
+    this.#maxBlocked = terms.maxBlocked
     this.#core = core
     this.#claim = claim
     this.#token = grant.token
-    this.#deadline = new SharedDeadline(term, clock, grant, sent, options)
+    this.#deadline = new SharedDeadline(term, clock, grant, sent, terms)
     term.write(() => this.#deadline.at - clock.now())
     term.read() // the deadline has it already
-    this.lease = new HeldLease(this.#decorated(core), claim, acquired, options, this.#deadline)
+    this.lease = new HeldLease(this.#decorated(core), claim, acquired, terms, this.#deadline)
     this.#deadline.watch()
     const maxHold = sent + this.#deadline.maxHold - clock.now()
-    const { maxBlocked } = options
+    const { maxBlocked } = terms
     const command = { kind: 'hold', claim, token: grant.token, term: term.memory, maxBlocked, maxHold } as const
     worker.send(command)
   }
@@ -154,11 +154,9 @@ export class ThreadRenewals {
     })
     // The worker may need this long to give up a renewal.
     const limit = Math.max(requestLimit(this.lease.ttl), LAST_REQUEST)
-    this.#stopped = request(this.#core.clock, limit, () => stopped, { background: true })
-      .catch(() => true)
-      .then(isUnsettled => {
-        if (isUnsettled) this.lease.renewals.expectStale()
-      })
+    this.#stopped = within(this.#core.clock, limit, stopped, () => true, true).then(isUnsettled => {
+      if (isUnsettled) this.lease.renewals.expectStale()
+    })
     return this.#stopped
   }
 }

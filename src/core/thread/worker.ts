@@ -1,10 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Store } from '../../contract/store.ts'
 import { coreEnvironment } from '../core.ts'
+import { workerStatistics } from './disruptions.ts'
 import { Liveness } from './liveness.ts'
 import { ManagedLeases } from './managed-leases.ts'
 import type { Command, Notification, WorkerInput } from './messages.ts'
-import { ThreadStatistics } from './thread-statistics.ts'
 
 /** Runs the heartbeat's worker thread, over a store of its own. The main thread cannot delay it. */
 export async function runWorker(openStore: (url: string) => Promise<Store>): Promise<void> {
@@ -12,7 +12,7 @@ export async function runWorker(openStore: (url: string) => Promise<Store>): Pro
   const notify = (notification: Notification): void => parentPort?.postMessage(notification)
   const store = await openStore(url)
   const environment = coreEnvironment()
-  const statistics = new ThreadStatistics(environment, shared)
+  const statistics = workerStatistics(environment, shared)
   const leases = new ManagedLeases(store, environment, new Liveness(liveness), statistics, notify)
   const end = async (): Promise<void> => {
     leases.close()

@@ -3,6 +3,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import { type RequestOptions, request } from '../../contract/request.ts'
 import { LONGEST_REQUEST, systemClock } from '../../contract/time.ts'
 import { numberOf } from '../../stores/mysql/failure.ts'
+import { LONGEST_COMMIT } from '../transaction.ts'
 import {
   AUTOCOMMIT,
   type Client,
@@ -14,9 +15,6 @@ import {
   ROWS,
 } from './client.ts'
 import { failure, isDeadlock } from './failure.ts'
-
-/** The time limit of a commit, in milliseconds. */
-const LONGEST_COMMIT = 30_000
 
 /** The number of the error that a savepoint does not exist. */
 const NO_SAVEPOINT = 1305

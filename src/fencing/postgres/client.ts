@@ -2,8 +2,9 @@ import { invalid } from '../../contract/check.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { driverOf } from '../../stores/postgres/driver.ts'
 import { TEXT } from '../../stores/postgres/pg.ts'
-import { NoAnswer, within } from '../../stores/wire/timeouts.ts'
-import { BEGUN, type Connector, endedEarly, LONGEST_COMMIT, RELEASE } from './connector.ts'
+import { inTime, NoAnswer } from '../../stores/wire/timeouts.ts'
+import { LONGEST_COMMIT } from '../transaction.ts'
+import { BEGUN, type Connector, endedEarly, RELEASE } from './connector.ts'
 import { postgresJs, type Sql } from './postgres-js.ts'
 
 /** The argument of `work`: a client of the pool, the client itself, or the `sql` of postgres.js. */
@@ -119,9 +120,9 @@ async function carryOut(
 ): Promise<void> {
   let isHealthy = true
   try {
-    await within(client.query(`begin; ${first}${BEGUN}`), limit)
+    await inTime(client.query(`begin; ${first}${BEGUN}`), limit)
     await work(client)
-    await within(client.query(`${RELEASE}; commit`), LONGEST_COMMIT).catch((error: unknown) => {
+    await inTime(client.query(`${RELEASE}; commit`), LONGEST_COMMIT).catch((error: unknown) => {
       throw endedEarly(error)
     })
   } catch (error) {
@@ -137,7 +138,7 @@ async function carryOut(
 
 async function isRolledBack(client: Client): Promise<boolean> {
   try {
-    await within(client.query('rollback'))
+    await inTime(client.query('rollback'))
     return true
   } catch {
     return false

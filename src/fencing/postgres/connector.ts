@@ -16,9 +16,6 @@ export interface Connector {
 export const BEGUN = '; savepoint holdfast'
 export const RELEASE = 'release savepoint holdfast'
 
-/** The time limit of a commit in milliseconds. Deferred constraints and synchronous replicas can make it slow. */
-export const LONGEST_COMMIT = 30_000
-
 /** Converts the error of the last message, which releases the savepoint. Other errors pass unchanged. */
 export function endedEarly(error: unknown): unknown {
   const state = stateOf(error)

@@ -1,8 +1,11 @@
 import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
+import { within } from '../../contract/request.ts'
+import { systemClock } from '../../contract/time.ts'
 import { decoded } from '../../stores/postgres/postgres-js.ts'
-import { within } from '../../stores/wire/timeouts.ts'
-import { BEGUN, type Connector, endedEarly, LONGEST_COMMIT, RELEASE } from './connector.ts'
+import { inTime } from '../../stores/wire/timeouts.ts'
+import { LONGEST_COMMIT } from '../transaction.ts'
+import { BEGUN, type Connector, endedEarly, RELEASE } from './connector.ts'
 
 /** The part of postgres.js that is used: the `sql` of the caller, and the one that it passes to the work. */
 export interface Sql {
@@ -34,7 +37,7 @@ export function postgresJs(sql: Sql): Connector {
       const committed = sql.begin(async raw => {
         const transaction = session.guarded(raw)
         await session.outlived(async () => {
-          await within(transaction.unsafe(first + BEGUN), limit)
+          await inTime(transaction.unsafe(first + BEGUN), limit)
           await work(transaction)
         })
         session.isOver = true
@@ -44,7 +47,7 @@ export function postgresJs(sql: Sql): Connector {
       })
       committed.catch(() => session.end())
       await Promise.race([worked.promise, committed])
-      await within(committed, LONGEST_COMMIT)
+      await inTime(committed, LONGEST_COMMIT)
       await released?.catch((error: unknown) => {
         throw endedEarly(error)
       })
@@ -89,14 +92,8 @@ class Session {
   }
 
   /** Has the session ended? If an error only looked like its end, postgres.js must roll back. */
-  async #hasEnded(): Promise<boolean> {
-    const patience = Promise.withResolvers<false>()
-    const timer = setTimeout(() => patience.resolve(false), LONGEST_COMMIT)
-    try {
-      return await Promise.race([this.#ended.promise, patience.promise])
-    } finally {
-      clearTimeout(timer)
-    }
+  #hasEnded(): Promise<boolean> {
+    return within(systemClock(), LONGEST_COMMIT, this.#ended.promise, () => false)
   }
 
   /** The `sql` of a transaction or a savepoint, until the end of the session. */

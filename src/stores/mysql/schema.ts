@@ -1,5 +1,6 @@
 import { checkText, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
+import { keepAlive } from '../../contract/timers.ts'
 import { openConnection } from '../wire/connection.ts'
 import { unfit } from '../wire/failure.ts'
 import { NEVER } from '../wire/timeouts.ts'
@@ -62,13 +63,13 @@ export async function change(client: MysqlClient, all: readonly string[]): Promi
   const work = async (connection: MysqlConnection): Promise<void> => {
     for (const statement of all) await connection.change(statement)
   }
-  const keepAlive = setInterval(() => {}, 60_000) // only this timer keeps the process alive
+  const stop = keepAlive() // our connections and timers do not
   try {
     ;(await openConnection(driverOf(client, 'migrate(client)'), work, NEVER)).close()
   } catch (error) {
     throw failure(error, false)
   } finally {
-    clearInterval(keepAlive)
+    stop()
   }
 }
 

@@ -1,5 +1,6 @@
 import { checkBoolean, checkDuration, checkKeys } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
+import { DEFAULT_TTL } from '../../contract/time.ts'
 import { type MinTtl, withMinTtl } from '../url/min-ttl.ts'
 import { AdvisoryStore } from './advisory/store.ts'
 import type { PostgresClient } from './client.ts'
@@ -57,7 +58,7 @@ export function postgres(client: PostgresClient, options: PostgresOptions = {}):
  */
 export function advisory(client: PostgresClient, options: AdvisoryOptions = {}): Store {
   checkKeys(options, advisoryKeys, 'advisory')
-  const { create = false, ttl = 10_000, minTtl } = options
+  const { create = false, ttl = DEFAULT_TTL, minTtl } = options
   checkBoolean(create, 'create')
   checkDuration(ttl, 'ttl')
   const driver = driverOf(client, 'advisory(client)')

@@ -1,8 +1,9 @@
 import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
+import { keepAlive } from '../../contract/timers.ts'
 import { openConnection } from '../wire/connection.ts'
 import { causeOf, unfit } from '../wire/failure.ts'
-import { NEVER, NoAnswer, within } from '../wire/timeouts.ts'
+import { inTime, NEVER, NoAnswer } from '../wire/timeouts.ts'
 import type { PostgresClient } from './client.ts'
 import type { PostgresConnection } from './connection.ts'
 import { driverOf } from './driver.ts'
@@ -39,12 +40,11 @@ export function serialized(text: string): string {
 export async function migrate(client: PostgresClient, tables: Tables = {}): Promise<void> {
   const names = namesOf(tables)
   let connection: PostgresConnection | undefined
-  // Our connections and timers do not keep the process alive, but this one must.
-  const keepAlive = setInterval(() => {}, LONGEST)
+  const stop = keepAlive() // our connections and timers do not
   try {
     const look = async (opened: PostgresConnection): Promise<void> => void (await hasSchema(opened, names))
     connection = await openConnection(driverOf(client, 'migrate(client)'), look, NEVER)
-    await within(makeSchema(connection, names), LONGEST)
+    await inTime(makeSchema(connection, names), LONGEST)
   } catch (error) {
     if (stateOf(error) === '42501')
       throw new LeaseError('ACCESS_DENIED', `${MAY_NOT} (${(error as Error).message})`, { cause: causeOf(error) })
@@ -52,7 +52,7 @@ export async function migrate(client: PostgresClient, tables: Tables = {}): Prom
     const message = `the migration took longer than ${LONGEST} ms: end the session that has the tables locked, if any`
     throw new LeaseError('STORE_UNAVAILABLE', message)
   } finally {
-    clearInterval(keepAlive)
+    stop()
     connection?.close()
   }
 }

@@ -60,12 +60,7 @@ export class Node {
     this.member = member
     this.#clock = clock
     this.#timeout = timeout
-    const now = (): number => clock.now()
-    this.#timer = new FlightTimer(
-      at => this.#check(at),
-      (delay, action) => afterReads(clock, delay, action),
-      now,
-    )
+    this.#timer = new FlightTimer(now => this.#check(now), clock)
   }
 
   get name(): string {
@@ -178,18 +173,6 @@ export class Node {
     this.#probeAt = this.#clock.now() + PROBE_INTERVAL
     events.node_failed.publish({ node: this.name, error })
   }
-}
-
-/** Like `afterReads` in `wire/timeouts.ts`, with a clock that simulations control. */
-function afterReads(clock: Clock, delay: number, action: () => void): () => void {
-  let stop = clock.after(
-    delay,
-    () => {
-      stop = clock.after(0, action, true)
-    },
-    true,
-  )
-  return () => stop()
 }
 
 /** Explains why the answers of a node do not count. */

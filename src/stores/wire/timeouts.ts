@@ -1,5 +1,6 @@
+import { afterReads as afterReadsOf, within } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
-import { LONGEST_REQUEST } from '../../contract/time.ts'
+import { type Clock, LONGEST_REQUEST, systemClock } from '../../contract/time.ts'
 
 /** The signal of requests that are not cancelled. */
 export const NEVER: AbortSignal = new AbortController().signal
@@ -22,55 +23,30 @@ export class NoAnswer extends Error {
   }
 }
 
-/**
- * Calls `action` after `delay` ms. Answers that arrived while the event loop was blocked are read first, so that they do
- * not count as missing. Returns a function that cancels this. The timer does not keep the process alive.
- */
+/** The clock of this process, without the time for which the machine slept. */
+const CLOCK: Pick<Clock, 'now' | 'after'> = { now: () => performance.now(), after: systemClock().after }
+
+/** Calls `action` after `delay` ms, as `afterReads` of the contract. The timer does not keep the process alive. */
 export function afterReads(delay: number, action: () => void): () => void {
-  let immediate: NodeJS.Immediate | undefined
-  const timer = setTimeout(() => {
-    immediate = setImmediate(action)
-  }, delay).unref()
-  return () => {
-    clearTimeout(timer)
-    clearImmediate(immediate)
-  }
+  return afterReadsOf(CLOCK, delay, action, true)
 }
 
 /** Settles like `answer`, or rejects `NoAnswer` after `limit` ms. The timer does not keep the process alive. */
-export async function within<Answer>(answer: Promise<Answer>, limit: number = LONGEST_REQUEST): Promise<Answer> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const error = new NoAnswer(limit)
-    timer = setTimeout(() => reject(error), limit).unref()
-  })
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    clearTimeout(timer)
-  }
+export function inTime<Answer>(answer: Promise<Answer>, limit: number = LONGEST_REQUEST): Promise<Answer> {
+  return within(CLOCK, limit, answer, () => Promise.reject(new NoAnswer(limit)), true)
 }
 
 /** One timer for all requests in flight on a connection or to a server. It runs only while `check` asks for it. */
 export class FlightTimer {
   readonly #check: (now: number) => number
-  readonly #after: typeof afterReads
-  readonly #now: () => number
+  readonly #clock: Pick<Clock, 'now' | 'after'>
   #at = Number.POSITIVE_INFINITY
   #stop: () => void = () => {}
 
-  /**
-   * `check` handles the requests that are overdue at `now`. It returns the time of the next check, or `Infinity`. `after`
-   * and `now` replace the clock of the process, for example in a simulation.
-   */
-  constructor(
-    check: (now: number) => number,
-    after: typeof afterReads = afterReads,
-    now: () => number = () => performance.now(),
-  ) {
+  /** `check` handles the requests that are overdue at `now`. It returns the time of the next check, or `Infinity`. */
+  constructor(check: (now: number) => number, clock: Pick<Clock, 'now' | 'after'> = CLOCK) {
     this.#check = check
-    this.#after = after
-    this.#now = now
+    this.#clock = clock
   }
 
   /** Checks at this time, unless an earlier check is due. */
@@ -80,9 +56,10 @@ export class FlightTimer {
     this.#at = time
     const check = (): void => {
       this.#at = Number.POSITIVE_INFINITY
-      this.watch(this.#check(this.#now()))
+      this.watch(this.#check(this.#clock.now()))
     }
-    this.#stop = inRootContext(() => this.#after(Math.max(time - this.#now(), 0), check))
+    const delay = Math.max(time - this.#clock.now(), 0)
+    this.#stop = inRootContext(() => afterReadsOf(this.#clock, delay, check, true))
   }
 
   stop(): void {

@@ -3,7 +3,7 @@ import { LeaseError } from '../../../contract/errors.ts'
 import { Batch } from '../../wire/batch.ts'
 import { openConnection } from '../../wire/connection.ts'
 import { closed, unfit } from '../../wire/failure.ts'
-import { within } from '../../wire/timeouts.ts'
+import { inTime } from '../../wire/timeouts.ts'
 import type { PostgresConnection, PostgresDriver } from '../connection.ts'
 import { failure } from '../failure.ts'
 import { prepare } from '../migrate.ts'
@@ -85,7 +85,7 @@ export class Session {
   /** Resolves to the first value of a query. Its second value must be `$0`. */
   async ask(text: string, values: readonly string[]): Promise<unknown> {
     try {
-      return await within(this.#connection.ask(text, values))
+      return await inTime(this.#connection.ask(text, values))
     } catch (error) {
       const known = failure(error, true)
       // The outcome is unknown, so it is unknown which keys are locked.

@@ -1,57 +1,53 @@
 import type { Claim, Grant } from '../../contract/store.ts'
 import { requestLimit } from '../../contract/time.ts'
-import type { Gateway } from './gateway.ts'
-import { type Keys, leaseOf, secondsOf } from './keys.ts'
-import { type Leases, orMissing } from './leases.ts'
+import type { Client } from './client.ts'
+import { leaseOf, secondsOf } from './keys.ts'
+import { orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
 import { annotated, idOf, slotsOf } from './record.ts'
-import { granted, type Requests, termOf, vanished } from './requests.ts'
+import { granted, termOf, vanished } from './requests.ts'
 import { madeAt, onLease, unchanged } from './txn.ts'
 
 /** Changes the ttl or the note of a lease. The key stays, and so does the token. */
 export class Changes {
-  readonly #gateway: Gateway
-  readonly #keys: Keys
-  readonly #requests: Requests
-  readonly #leases: Leases
+  readonly #client: Client
 
-  constructor(gateway: Gateway, keys: Keys, requests: Requests, leases: Leases) {
-    this.#gateway = gateway
-    this.#keys = keys
-    this.#requests = requests
-    this.#leases = leases
+  constructor(client: Client) {
+    this.#client = client
   }
 
   /** Moves the key to an etcd lease of another ttl. */
   async ttl({ id, ttl }: Claim, found: KeyValue): Promise<Grant> {
+    const { gateway, leases } = this.#client
     const [seconds, limit] = [secondsOf(ttl), requestLimit(ttl)]
     const lease = leaseOf(id, seconds, found.mod_revision)
-    const beat = await this.#leases.grant(lease, ttl, limit)
+    const beat = await leases.grant(lease, ttl, limit)
     const put = { request_put: { key: found.key, ignore_value: true, lease } }
     // A stale request must not undo a later change, so it compares the lease. The note may have changed.
     const compare = [madeAt(found.key, found.create_revision), onLease(found.key, found.lease)]
     // A keepalive would not change what a stale request compares. So each renewal moves the key until one is answered.
-    this.#leases.know(id, { lease: found.lease ?? '0', seconds, ...this.#leases.known(id), mayMove: true })
-    const { succeeded, header } = await this.#gateway.txn({ compare, success: [put] }, limit)
+    leases.know(id, { lease: found.lease ?? '0', seconds, ...leases.known(id), mayMove: true })
+    const { succeeded, header } = await gateway.txn({ compare, success: [put] }, limit)
     if (!succeeded) throw vanished()
-    const { loan } = this.#leases.known(id) ?? {}
+    const { loan } = leases.known(id) ?? {}
     if (loan) loan.isOver = true
-    this.#leases.know(id, { lease, seconds })
+    leases.know(id, { lease, seconds })
     // A release through another store, such as that of the heartbeat's thread, must not find the old lease.
-    if (found.lease !== undefined) await this.#leases.revoke(found.lease).catch(orMissing)
+    if (found.lease !== undefined) await leases.revoke(found.lease).catch(orMissing)
     return granted(found.create_revision, beat, termOf(header), slotsOf(found))
   }
 
   /** Writes the note of the claim. Resolves to false if the claim no longer holds. */
   async note({ name, id, note, ttl }: Claim, signal: AbortSignal): Promise<boolean> {
+    const { gateway, keys, requests } = this.#client
     const limit = requestLimit(ttl)
     for (;;) {
-      const { found } = await this.#requests.look(this.#keys.held(name, id), limit)
+      const { found } = await requests.look(keys.held(name, id), limit)
       if (!found || idOf(found) !== id) return false
       signal.throwIfAborted()
       const put = { request_put: { key: found.key, value: annotated(found, note), ignore_lease: true } }
       // A stale request must not undo a later note, so it compares the revision.
-      const { succeeded } = await this.#gateway.txn({ compare: [unchanged(found)], success: [put] }, limit)
+      const { succeeded } = await gateway.txn({ compare: [unchanged(found)], success: [put] }, limit)
       if (succeeded) return true
     }
   }

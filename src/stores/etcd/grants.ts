@@ -1,13 +1,11 @@
 import type { Claim, ClaimKey, Grant } from '../../contract/store.ts'
-import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
-import { BatchedTransactions } from './batched-transactions.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import type { Client } from './client.ts'
 import { isFull, isLeaseMissing } from './failure.ts'
-import { FreeNames } from './free-names.ts'
-import type { Gateway } from './gateway.ts'
-import { type Keys, secondsOf } from './keys.ts'
+import { secondsOf } from './keys.ts'
 import type { PooledLease } from './lease-pool.ts'
-import { type Leases, orMissing } from './leases.ts'
-import { granted, type Requests, termOf, vanished } from './requests.ts'
+import { orMissing } from './leases.ts'
+import { granted, termOf, vanished } from './requests.ts'
 import {
   isOwn,
   leave,
@@ -35,24 +33,15 @@ type Lent = Pick<PooledLease, 'lease' | 'mark'>
  * share.
  */
 export class Grants {
-  readonly #gateway: Gateway
-  readonly #keys: Keys
-  readonly #requests: Requests
-  readonly #leases: Leases
-  readonly #clock: Clock
-  readonly #freeNames: FreeNames
-  readonly #releases: BatchedTransactions
-  /** Names that a queueing claim of this process is acquiring. */
-  readonly #taken = new Set<string>()
+  readonly #client: Client
+  /**
+   * The claims of this process that are acquiring a name, by name. One transaction cannot serve two claims of a name: they
+   * would get the same revision, and so the same token.
+   */
+  readonly #taking = new Map<string, Promise<unknown>>()
 
-  constructor(gateway: Gateway, keys: Keys, requests: Requests, leases: Leases, clock: Clock) {
-    this.#gateway = gateway
-    this.#keys = keys
-    this.#requests = requests
-    this.#leases = leases
-    this.#clock = clock
-    this.#freeNames = new FreeNames(gateway)
-    this.#releases = new BatchedTransactions(gateway)
+  constructor(client: Client) {
+    this.#client = client
   }
 
   /**
@@ -61,23 +50,20 @@ export class Grants {
    * an earlier copy of the request may have been processed, the loan is not over, and the caller settles that.
    */
   async takeUnused(claim: Claim, signal: AbortSignal): Promise<Grant | Situation | undefined> {
-    const { name, limit = 1, units = 1 } = claim
+    const { keys, requests } = this.#client
+    const { name, ttl, units = 1 } = claim
+    for (let other = this.#taking.get(name); other; other = this.#taking.get(name))
+      if (claim.queue || (await settles(other))) return undefined
+    signal.throwIfAborted()
     const slots = Array.from({ length: units }, (_, slot) => slot)
-    const taking = (): Promise<Grant | Situation | undefined> =>
-      this.#take(
-        claim,
-        slots,
-        lent => this.#freeNames.take(takeIfUnused(this.#keys, claim, lent), claim, signal),
-        signal,
-      )
-    // Of many simultaneous claims of limit 1, only the first needs a lease.
-    if (!claim.queue || limit > 1) return taking()
-    if (this.#taken.has(name)) return undefined
-    this.#taken.add(name)
+    const attempt = (lent: Lent): Promise<Outcome> =>
+      requests.take(takeIfUnused(keys, claim, lent), requestLimit(ttl), signal)
+    const taking = this.#take(claim, slots, attempt, signal)
+    this.#taking.set(name, taking)
     try {
-      return await taking()
+      return await taking
     } finally {
-      this.#taken.delete(name)
+      this.#taking.delete(name)
     }
   }
 
@@ -91,9 +77,10 @@ export class Grants {
     place: string | undefined,
     signal: AbortSignal,
   ): Promise<Grant | Situation | undefined> {
+    const { gateway, keys } = this.#client
     const attempt = async (lent: Lent): Promise<Outcome> => {
-      const txn = take(this.#keys, claim, lent, decision, view, place)
-      return outcomeOf(await this.#gateway.txn(txn, requestLimit(claim.ttl)))
+      const txn = take(keys, claim, lent, decision, view, place)
+      return outcomeOf(await gateway.txn(txn, requestLimit(claim.ttl)))
     }
     return this.#take(claim, decision.slots, attempt, signal)
   }
@@ -103,40 +90,42 @@ export class Grants {
    * revoked.
    */
   async leave({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
-    const { lease = '', seconds = 0, loan } = this.#leases.known(id) ?? {}
+    const { keys, leases, requests } = this.#client
+    const { lease = '', seconds = 0, loan } = leases.known(id) ?? {}
     if (!loan || loan.isOver || loan.revision === undefined) return false
-    const key = this.#keys.held(name, id)
-    const exit = leave(this.#keys, madeAt(key, loan.revision), { key, lease, left: id })
-    const outcome = await this.#releases.put(exit, LONGEST_REQUEST, signal).catch(error => {
+    const key = keys.held(name, id)
+    const exit = leave(keys, madeAt(key, loan.revision), { key, lease, left: id })
+    const outcome = await requests.leave(exit, LONGEST_REQUEST, signal).catch(error => {
       if (isFull(error)) return 'full'
       return orMissing(error)
     })
     if (outcome === 'full') return false // the caller deletes the key alone
     const mark = outcome && leftAt(outcome, id)
-    if (mark !== undefined) this.#leases.giveBack(id, seconds, loan, mark)
-    else this.#leases.evict(id, loan)
+    if (mark !== undefined) leases.giveBack(id, seconds, loan, mark)
+    else leases.evict(id, loan)
     return outcome !== undefined && mark !== undefined && isOwn(outcome)
   }
 
   async #take(
     claim: Claim,
     slots: readonly number[],
-    attempt: (lent: Lent) => Promise<Outcome | undefined>,
+    attempt: (lent: Lent) => Promise<Outcome>,
     signal: AbortSignal,
   ): Promise<Grant | Situation | undefined> {
+    const { clock, leases } = this.#client
     const { id, ttl } = claim
     const seconds = secondsOf(ttl)
-    const asked = this.#clock.now()
+    const asked = clock.now()
     for (let isNew = false; ; isNew = true) {
-      const loan = await this.#leases.lend(id, ttl, isNew)
+      const loan = await leases.lend(id, ttl, isNew)
       const { pooled } = loan
-      if (signal.aborted) this.#leases.giveBack(id, seconds, loan)
+      if (signal.aborted) leases.giveBack(id, seconds, loan)
       signal.throwIfAborted()
       const beating = this.#keepAlive(pooled, requestLimit(ttl))
       beating.catch(() => {}) // it is awaited below
       try {
         const outcome = await attempt(pooled)
-        if (outcome?.succeeded) {
+        if (outcome.succeeded) {
           if (loan.isOver) throw vanished() // a release of the claim has ended it meanwhile
           const { revision } = outcome.header
           loan.revision = revision
@@ -145,11 +134,11 @@ export class Grants {
           const age = Math.max(asked - beatAt, 0)
           return granted(revision, { ...beat, ttl: Math.floor(beat.ttl - age) }, termOf(outcome.header), slots)
         }
-        if (outcome?.isRepeated) return undefined
-        const isAsItWas = !outcome || (outcome.found?.mod_revision ?? '0') === pooled.mark
-        if (isAsItWas) this.#leases.giveBack(id, seconds, loan)
-        else this.#leases.evict(id, loan) // the lease ended, or another store removed its key
-        if (isAsItWas || isNew) return outcome && outcome.responses.length > 1 ? situationOf(outcome) : undefined
+        if (outcome.isRepeated) return undefined
+        const isAsItWas = (outcome.found?.mod_revision ?? '0') === pooled.mark
+        if (isAsItWas) leases.giveBack(id, seconds, loan)
+        else leases.evict(id, loan) // the lease ended, or another store removed its key
+        if (isAsItWas || isNew) return outcome.responses.length > 1 ? situationOf(outcome) : undefined
       } catch (error) {
         // The lease has expired, for example while the cluster hung. No release of the claim revoked it.
         if (isNew || loan.isOver || !isLeaseMissing(error)) throw error
@@ -159,8 +148,16 @@ export class Grants {
   }
 
   async #keepAlive(pooled: PooledLease, limit: number): Promise<Pick<PooledLease, 'beat' | 'beatAt'>> {
-    const now = this.#clock.now()
+    const { clock, leases } = this.#client
+    const now = clock.now()
     if (now < pooled.beatAt + pooled.beat.ttl * FRESH) return pooled
-    return { beat: await this.#requests.keepAlive(pooled.lease, limit), beatAt: now }
+    return { beat: await leases.keepAlive(pooled.lease, limit), beatAt: now }
   }
+}
+
+function settles(promise: Promise<unknown>): Promise<boolean> {
+  return promise.then(
+    () => true,
+    () => false,
+  )
 }

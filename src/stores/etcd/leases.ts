@@ -77,10 +77,9 @@ export class Leases {
     if (!this.#pool.give(seconds, pooled)) this.#revokeSoon(pooled.lease)
   }
 
-  /** Forgets the claim. Revokes its loan, if that is not over. */
+  /** Revokes a lease instead of returning it, unless its loan is over. */
   evict(id: string, loan: Loan | undefined = this.#known.get(id)?.loan): void {
     if (loan && this.#end(id, loan)) this.#revokeSoon(loan.pooled.lease)
-    this.forget(id)
   }
 
   /** Revokes pooled leases while that is quick. The others expire. */

@@ -1,46 +1,16 @@
-import { LeaseError } from '../../contract/errors.ts'
-import { backoff, type Pauses } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import type { Wake } from '../../contract/store.ts'
-import { type Clock, requestLimit } from '../../contract/time.ts'
+import { requestLimit } from '../../contract/time.ts'
 import { positionLifetime, type Wakes } from '../rules/name.ts'
-import type { Gateway } from './gateway.ts'
-import { type Keys, secondsOf } from './keys.ts'
-import { KnownName, type Lost } from './known-name.ts'
-import type { Leases } from './leases.ts'
+import type { Client } from './client.ts'
+import { FollowedName } from './followed-name.ts'
+import { secondsOf } from './keys.ts'
+import type { KnownName, Lost } from './known-name.ts'
 import type { RangeAnswer } from './messages.ts'
 import { PositionLeases } from './position-leases.ts'
 import { isPassed, secondsAsked } from './record.ts'
-import type { Requests } from './requests.ts'
 import { adopt, leaveQueue } from './txn.ts'
-import { byRevision, type View, wakesOf } from './view.ts'
-import { openWatch, type Watch } from './watch.ts'
-
-/** A claim of this process in the queue of a name. */
-export interface Waiter {
-  /** The create revision of its key in the queue, and the lease of that key. */
-  readonly revision: string
-  readonly lease: string
-  readonly ttl: number
-  askedAt: number
-  /** Was a request that may have acquired the name left without an answer? */
-  mayHold: boolean
-}
-
-export interface QueueOptions {
-  readonly gateway: Gateway
-  readonly keys: Keys
-  readonly requests: Requests
-  readonly leases: Leases
-  readonly clock: Clock
-  readonly onEnd: () => void
-}
-
-/** The pauses in milliseconds before a watch is opened again. */
-const PAUSES: Pauses = [50, 2_000]
-
-/** Milliseconds by which a watch may lag behind an answer of the server. If it lags longer, it must have missed events. */
-const LONGEST_LAG = 1_000
+import { type View, wakesOf } from './view.ts'
 
 /** Milliseconds for which the watch of a name stays open after the last waiter of this process has left. */
 const LINGER = 2_000
@@ -49,27 +19,20 @@ const LINGER = 2_000
 const SILENT = 2 / 3
 
 /**
- * The holders and the queue of one name. One watch serves all waiters of this process, because over HTTP/1.1 each watch is
- * a connection. The watch is a hint: only the server grants. It wakes a waiter of this process when the rules would grant
- * it the name. The queue also keeps the positions of all waiters that are watched or ask by themselves.
+ * The claims of this process that wait for one name. One watch serves all of them, because over HTTP/1.1 each watch is a
+ * connection. The queue wakes a waiter when the rules would grant it the name. It also keeps the positions of all waiters
+ * that are watched or ask by themselves.
  */
 export class Queue {
   readonly waiters: Map<string, Waiter> = new Map()
   readonly leases: PositionLeases
-  readonly known: KnownName
   readonly #name: string
-  readonly #options: QueueOptions
-  readonly #clock: Clock
+  readonly #client: Client
+  readonly #followed: FollowedName
   readonly #wakes = new Map<string, Wake>()
-  #opening: Promise<void> | undefined
-  #watch: Watch | undefined
-  /** The current attempt to watch. Events of former watches do not count. */
-  #attempt: object | undefined
-  #isReady = false
   /** The waiters that were woken, each with the state of the name for which it was. */
   readonly #woken = new Map<string, string>()
-  #lingering: NodeJS.Timeout | undefined
-  #again: NodeJS.Timeout | undefined
+  readonly #lingering: NodeJS.Timeout
   /** The timer until the next waiter of this process may pass the first. */
   #turn: NodeJS.Timeout | undefined
   /** The timer until the positions must be kept. */
@@ -77,57 +40,57 @@ export class Queue {
   #keepAt = Number.POSITIVE_INFINITY
   #isOver = false
 
-  constructor(name: string, options: QueueOptions) {
+  /** `onEnd` is called when nobody has waited for some time. The queue is not used again. */
+  constructor(name: string, client: Client, onEnd: () => void) {
     this.#name = name
-    this.#options = options
-    this.#clock = options.clock
-    this.known = new KnownName(options.keys, this.#clock)
-    this.leases = new PositionLeases(options.leases, this.#clock)
-    this.#linger()
+    this.#client = client
+    this.#followed = new FollowedName(name, client, lost => this.#changed(lost))
+    this.leases = new PositionLeases(client.leases, client.clock)
+    const look = (): void => {
+      if (this.waiters.size > 0 || this.#wakes.size > 0) return
+      this.end()
+      onEnd()
+    }
+    this.#lingering = inRootContext(() => setInterval(look, LINGER)).unref()
+  }
+
+  get known(): KnownName {
+    return this.#followed.known
   }
 
   get isReady(): boolean {
-    return this.#isReady
+    return this.#followed.isReady
   }
 
   /** Did the watch report other claims that a claim of this limit must wait for? */
   isBusy(limit: number): boolean {
-    return this.waiters.size > 0 || (this.#isReady && this.known.isBusy(limit))
+    return this.waiters.size > 0 || (this.isReady && this.known.isBusy(limit))
   }
 
   /**
    * The state of the name as the watch has reported it. `undefined`: this position is not known here, so ask the server.
    */
   view(id: string, revision: string): View | undefined {
-    if (!this.#isReady || this.known.positions.get(id)?.found.create_revision !== revision) return undefined
+    if (!this.isReady || this.known.positions.get(id)?.found.create_revision !== revision) return undefined
     return this.known.view(each => each === id)
   }
 
-  /** Does what the watch has reported agree with the server now? A watch that keeps lagging is replaced. */
-  async agrees(limit: number): Promise<boolean> {
-    if (!this.#isReady) return false
-    const { count, written } = await this.#options.requests.extent(this.#name, limit)
-    if (count === this.known.size && written <= this.known.revision) return true
-    const before = this.known.revision
-    const look = (): void => {
-      if (this.#isReady && this.known.revision === before) this.#lose()
-    }
-    setTimeout(look, LONGEST_LAG).unref()
-    return false
+  /** See `FollowedName.agrees`. */
+  agrees(limit: number): Promise<boolean> {
+    return this.#followed.agrees(limit)
   }
 
   /** Adds a waiter. `read`: all keys of the name, with this position. */
   join(id: string, waiter: Waiter, read?: Pick<RangeAnswer, 'header' | 'kvs'>): void {
     this.waiters.set(id, waiter)
     this.#keepWithin(positionLifetime(waiter.ttl) / 3)
-    this.open(read).catch(() => {}) // `watch` rejects with the same error
+    this.#followed.open(read).catch(() => {}) // `watch` rejects with the same error
   }
 
   /** The claim holds, was withdrawn, or is about to join again. Its watch ends by its own signal. */
   leave(id: string): Waiter | undefined {
     const waiter = this.waiters.get(id)
     this.waiters.delete(id)
-    this.#linger()
     return waiter
   }
 
@@ -137,11 +100,10 @@ export class Queue {
     this.#keepWithin(positionLifetime(Number.POSITIVE_INFINITY) / 3)
     const forget = (): void => {
       if (this.#wakes.get(id) === wake) this.#wakes.delete(id)
-      this.#linger()
     }
     signal.addEventListener('abort', forget, { once: true })
     try {
-      await this.open()
+      await this.#followed.open()
     } catch (error) {
       forget()
       throw error
@@ -151,51 +113,13 @@ export class Queue {
     this.#wakeNext()
   }
 
-  /** Opens the watch. Resolves once it is open. */
-  open(read?: Pick<RangeAnswer, 'header' | 'kvs'>): Promise<void> {
-    if (this.#opening) return this.#opening
-    const opening = inRootContext(() => this.#open(read)).catch(error => {
-      if (this.#opening === opening) this.#opening = undefined
-      throw error
-    })
-    this.#opening = opening
-    return opening
-  }
-
   end(): void {
     this.#isOver = true
-    this.#isReady = false
-    for (const timer of [this.#lingering, this.#turn, this.#keeping, this.#again]) clearTimeout(timer)
-    this.#watch?.end()
+    clearInterval(this.#lingering)
+    for (const timer of [this.#turn, this.#keeping]) clearTimeout(timer)
+    this.#followed.end()
     this.#wakes.clear()
     this.leases.end()
-  }
-
-  async #open(read: Pick<RangeAnswer, 'header' | 'kvs'> | undefined): Promise<void> {
-    this.#linger()
-    const { gateway, keys } = this.#options
-    const range = keys.all(this.#name)
-    const { header, kvs = [] } = read ?? (await gateway.range(range))
-    this.#changed(this.known.load(kvs.toSorted(byRevision), BigInt(header.revision)))
-    const attempt = {}
-    this.#attempt = attempt
-    const watch = await openWatch(
-      gateway,
-      { ...range, start_revision: String(this.known.revision + 1n) },
-      {
-        onEvents: (events, revision) => {
-          if (this.#attempt === attempt) this.#changed(this.known.apply(events, revision))
-        },
-        onEnd: () => {
-          if (this.#attempt === attempt && this.#isReady) this.#lose()
-        },
-      },
-    )
-    if (watch.isOver()) throw new LeaseError('OUTCOME_UNKNOWN', 'the watch ended as it began')
-    this.#watch = watch
-    if (this.#isOver) return this.end()
-    this.#isReady = true
-    this.#wakeNext()
   }
 
   #changed(lost: readonly Lost[]): void {
@@ -211,7 +135,7 @@ export class Queue {
     const view = this.known.view((_, found) => !isPassed(found) && ++counted === 2)
     // This waiter lives, and does not know that it was passed.
     for (const found of view.waiters)
-      if (isPassed(found)) this.#wake(this.#options.keys.parse(found.key).id, found.mod_revision)
+      if (isPassed(found)) this.#wake(this.#client.keys.parse(found.key).id, found.mod_revision)
     for (const [rank, [id, delay]] of [...this.#due(view)].entries()) {
       if (delay <= 0) this.#wake(id, `${view.changed} ${rank}`)
       else if (this.#wakes.has(id)) this.#turn = setTimeout(() => this.#wakeNext(), delay).unref()
@@ -221,7 +145,7 @@ export class Queue {
   /** The waiters to wake. If another version of this package wrote something, all waiters ask and find that out. */
   #due(view: View): Wakes {
     try {
-      return wakesOf(view, this.#clock.now())
+      return wakesOf(view, this.#client.clock.now())
     } catch {
       return new Map([...this.#wakes.keys()].map(id => [id, 0]))
     }
@@ -236,7 +160,7 @@ export class Queue {
   }
 
   #keepWithin(delay: number): void {
-    const at = this.#clock.now() + delay
+    const at = this.#client.clock.now() + delay
     if (at >= this.#keepAt || this.#isOver) return
     clearTimeout(this.#keeping)
     this.#keepAt = at
@@ -252,7 +176,7 @@ export class Queue {
     const shortest = positionLifetime(Math.min(...[...this.waiters.values()].map(({ ttl }) => ttl)))
     this.#keepWithin(shortest / 3)
     try {
-      const keeping = [this.leases.keep(), ...[...ttls].map(ttl => this.#options.leases.reserve(ttl))]
+      const keeping = [this.leases.keep(), ...[...ttls].map(ttl => this.#client.leases.reserve(ttl))]
       await Promise.all([...keeping, this.agrees(requestLimit(shortest))])
       for (const [id, waiter] of this.waiters) if (this.#wakes.has(id)) this.#keepPlace(id, waiter)
     } catch {
@@ -265,7 +189,7 @@ export class Queue {
   }
 
   #keepPlace(id: string, { lease, revision }: Waiter): void {
-    const { gateway, keys } = this.#options
+    const { gateway, keys } = this.#client
     const { found } = this.known.positions.get(id) ?? {}
     if (!this.leases.has(lease)) this.#wakes.get(id)?.()
     // Another process has asked for this position, but it is watched here.
@@ -278,7 +202,7 @@ export class Queue {
    * late.
    */
   #dropSilent(): void {
-    const now = this.#clock.now()
+    const now = this.#client.clock.now()
     for (const [id, { revision, lease, ttl, askedAt }] of this.waiters) {
       if (this.#wakes.has(id) || now <= askedAt + positionLifetime(ttl) * SILENT) continue
       this.leave(id)
@@ -292,40 +216,18 @@ export class Queue {
   }
 
   #drop(id: string, revision: string, lease: string): void {
-    const { gateway, keys } = this.#options
+    const { gateway, keys } = this.#client
     gateway.txn(leaveQueue(keys.place(this.#name, id), revision, lease)).catch(() => {}) // it is tried again, or lapses
   }
+}
 
-  /** Events were lost: opens the watch again, and reads everything again. */
-  #lose(): void {
-    this.#isReady = false
-    this.#opening = undefined
-    this.#attempt = undefined
-    this.#watch?.end()
-    this.#watch = undefined
-    this.#openAgain(1)
-  }
-
-  #openAgain(failures: number): void {
-    const again = (): void => {
-      if (this.#isOver || this.#options.gateway.isClosed) return
-      this.open().catch(() => this.#openAgain(failures + 1))
-    }
-    clearTimeout(this.#again)
-    this.#again = setTimeout(again, backoff(failures, Math.random, PAUSES)).unref()
-  }
-
-  /** Ends the queue some time after the last waiter of this process has left. */
-  #linger(): void {
-    if (this.#lingering || this.#isOver) return
-    const look = (): void => {
-      this.#lingering = undefined
-      if (this.waiters.size > 0 || this.#wakes.size > 0) this.#linger()
-      else {
-        this.end()
-        this.#options.onEnd()
-      }
-    }
-    this.#lingering = inRootContext(() => setTimeout(look, LINGER)).unref()
-  }
+/** A claim of this process in the queue of a name. */
+export interface Waiter {
+  /** The create revision of its key in the queue, and the lease of that key. */
+  readonly revision: string
+  readonly lease: string
+  readonly ttl: number
+  askedAt: number
+  /** Was a request that may have acquired the name left without an answer? */
+  mayHold: boolean
 }

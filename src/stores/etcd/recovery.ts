@@ -1,39 +1,27 @@
 import type { Claim, Grant } from '../../contract/store.ts'
-import { type Clock, requestLimit } from '../../contract/time.ts'
+import { requestLimit } from '../../contract/time.ts'
 import type { Changes } from './changes.ts'
-import { type Keys, secondsOf } from './keys.ts'
-import { type Leases, orMissing } from './leases.ts'
+import type { Client } from './client.ts'
+import { secondsOf } from './keys.ts'
+import { orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
 import { slotsOf } from './record.ts'
-import { granted, type Requests } from './requests.ts'
-
-export interface RecoveryOptions {
-  readonly keys: Keys
-  readonly requests: Requests
-  readonly leases: Leases
-  readonly changes: Changes
-  readonly clock: Clock
-}
+import { granted } from './requests.ts'
 
 /** Finds grants that claims may have without knowing it. */
 export class Recovery {
-  readonly #keys: Keys
-  readonly #requests: Requests
-  readonly #leases: Leases
+  readonly #client: Client
   readonly #changes: Changes
-  readonly #clock: Clock
 
-  constructor({ keys, requests, leases, changes, clock }: RecoveryOptions) {
-    this.#keys = keys
-    this.#requests = requests
-    this.#leases = leases
+  constructor(client: Client, changes: Changes) {
+    this.#client = client
     this.#changes = changes
-    this.#clock = clock
   }
 
   /** Settles an unanswered request of a claim with a pooled lease: afterwards it was granted, or can never be. */
   async settle(claim: Claim): Promise<Grant | undefined> {
-    const known = this.#leases.known(claim.id)
+    const { leases } = this.#client
+    const known = leases.known(claim.id)
     if (!known?.loan) return undefined
     let held = await this.recover(claim)
     // A copy of the request may have been granted after the key was read.
@@ -43,29 +31,31 @@ export class Recovery {
     if (known.loan.isOver) return undefined
     // The request may still arrive, but has no effect once its lease is revoked.
     known.loan.isOver = true
-    await this.#leases.revoke(known.lease).catch(orMissing)
-    this.#leases.forget(claim.id)
+    await leases.revoke(known.lease).catch(orMissing)
+    leases.forget(claim.id)
     return undefined
   }
 
   async recover(claim: Claim): Promise<Grant | undefined> {
+    const { keys, requests } = this.#client
     const { name, id, ttl } = claim
-    const { found, term } = await this.#requests.look(this.#keys.held(name, id), requestLimit(ttl))
+    const { found, term } = await requests.look(keys.held(name, id), requestLimit(ttl))
     return found && this.#again(claim, found, term)
   }
 
   /** A holder asks again. This never shortens its lease. */
   async #again(claim: Claim, found: KeyValue, confirmed: number): Promise<Grant> {
+    const { clock, leases } = this.#client
     const { id, ttl } = claim
     const { lease = '0', create_revision: revision } = found
-    const beatAt = this.#clock.now()
-    const beat = await this.#requests.keepAlive(lease, requestLimit(ttl))
+    const beatAt = clock.now()
+    const beat = await leases.keepAlive(lease, requestLimit(ttl))
     if (beat.ttl < ttl && beat.ttl > 0) return this.#changes.ttl(claim, found)
-    const known = this.#leases.known(id)
+    const known = leases.known(id)
     if (known?.lease === lease && known.loan?.isOver === false) {
       known.loan.pooled = { ...known.loan.pooled, beat, beatAt }
       known.loan.revision = revision
-    } else this.#leases.know(id, { lease, seconds: secondsOf(beat.ttl) })
+    } else leases.know(id, { lease, seconds: secondsOf(beat.ttl) })
     return granted(revision, beat, confirmed, slotsOf(found))
   }
 }

@@ -1,50 +1,36 @@
 import type { BreakParameters, ClaimKey } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { isFull } from './failure.ts'
-import type { Gateway } from './gateway.ts'
+import type { Client } from './client.ts'
 import type { Grants } from './grants.ts'
-import type { Keys } from './keys.ts'
 import { isPooled } from './lease-pool.ts'
-import { type Leases, orMissing } from './leases.ts'
+import { orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
 import type { Waiter } from './queue.ts'
 import { idOf, slotsOf } from './record.ts'
-import type { Requests } from './requests.ts'
 import { absent, isOwn, leave, leftAt, madeAt, outcomeOf, unchanged } from './txn.ts'
-
-export interface ReleasesOptions {
-  readonly gateway: Gateway
-  readonly keys: Keys
-  readonly requests: Requests
-  readonly leases: Leases
-  readonly grants: Grants
-}
 
 /** Ends claims by their release, or by a break. */
 export class Releases {
-  readonly #gateway: Gateway
-  readonly #keys: Keys
-  readonly #requests: Requests
-  readonly #leases: Leases
+  readonly #client: Client
   readonly #grants: Grants
 
-  constructor({ gateway, keys, requests, leases, grants }: ReleasesOptions) {
-    this.#gateway = gateway
-    this.#keys = keys
-    this.#requests = requests
-    this.#leases = leases
+  constructor(client: Client, grants: Grants) {
+    this.#client = client
     this.#grants = grants
   }
 
   /** `waiter`: its position, if this process knows it. */
   async release(key: ClaimKey, waiter: Waiter | undefined, signal: AbortSignal): Promise<'released' | 'gone'> {
+    const { gateway, keys, leases } = this.#client
     const { name, id } = key
     if (await this.#grants.leave(key, signal)) return 'released'
-    const place = this.#keys.place(name, id)
-    const hasLeft = waiter && (await this.#gateway.txn(deletion(madeAt(place, waiter.revision), place))).succeeded
+    const place = keys.place(name, id)
+    const hasLeft = waiter && (await gateway.txn(deletion(madeAt(place, waiter.revision), place))).succeeded
     const found = hasLeft || (await this.#withdraw(key, signal))
     // A lease that is still lent has no key of the claim, and never will.
-    this.#leases.evict(id)
+    leases.evict(id)
+    leases.forget(id)
     return found ? 'released' : 'gone'
   }
 
@@ -53,7 +39,8 @@ export class Releases {
    * next one, which only the deletion makes possible.
    */
   async break(name: string, { token, slot }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
-    const { kvs: holders = [] } = await this.#gateway.range(this.#keys.holders(name))
+    const { gateway, keys } = this.#client
+    const { kvs: holders = [] } = await gateway.range(keys.holders(name))
     signal.throwIfAborted()
     const ended = holders.filter(found => {
       return (
@@ -70,39 +57,41 @@ export class Releases {
 
   /** Resolves to the revision at which the lease ended. `undefined`: it had ended before. */
   async #break(found: KeyValue): Promise<bigint | undefined> {
+    const { gateway } = this.#client
     const same = madeAt(found.key, found.create_revision)
     // Revoking the lease deletes the key. If the key has no lease or a new one, the transaction deletes it.
     const ended = await this.#end(found, same, `broken ${found.create_revision}`)
-    const { succeeded, header } = await this.#gateway.txn(deletion(same, found.key))
+    const { succeeded, header } = await gateway.txn(deletion(same, found.key))
     return succeeded ? BigInt(header.revision) : ended
   }
 
   /** Ends a claim that this store may not know. If nothing of it exists, a tombstone refuses it when it arrives. */
   async #withdraw({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
-    const [held, place] = [this.#keys.held(name, id), this.#keys.place(name, id)]
-    const keys = [held, place]
+    const { gateway, keys, leases, requests } = this.#client
+    const [held, place] = [keys.held(name, id), keys.place(name, id)]
     for (;;) {
-      const sights = await Promise.all(keys.map(key => this.#requests.look(key, LONGEST_REQUEST)))
+      const sights = await Promise.all([held, place].map(key => requests.look(key, LONGEST_REQUEST)))
       signal.throwIfAborted()
       const mine = sights.map(({ found }) => found).find(found => found && idOf(found) === id)
       if (mine) {
         // The lease of a position also keeps the positions of other waiters.
         if (mine.key === held && (await this.#end(mine, unchanged(mine), id)) !== undefined) return true
-        if ((await this.#gateway.txn(deletion(unchanged(mine), mine.key))).succeeded) return true
+        if ((await gateway.txn(deletion(unchanged(mine), mine.key))).succeeded) return true
         continue
       }
-      const put = { request_put: { key: this.#keys.gone(id), lease: await this.#leases.tombstones() } }
+      const put = { request_put: { key: keys.gone(id), lease: await leases.tombstones() } }
       // The claim may have arrived meanwhile. Other claims come and go, and do not matter.
-      const compare = keys.map(key => absent({ key }))
-      if ((await this.#gateway.txn({ compare, success: [put] })).succeeded) return false
+      const compare = [held, place].map(key => absent({ key }))
+      if ((await gateway.txn({ compare, success: [put] })).succeeded) return false
     }
   }
 
   /** Revokes the lease of a key, or removes the key from a pooled lease. Resolves like `Leases.endOf`. */
   async #end(found: KeyValue, condition: object, left: string): Promise<bigint | undefined> {
+    const { gateway, keys, leases } = this.#client
     const { key, lease } = found
-    if (!isPooled(lease)) return this.#leases.endOf(found)
-    const answer = await this.#gateway.txn(leave(this.#keys, condition, { key, lease, left })).catch(error => {
+    if (!isPooled(lease)) return leases.endOf(found)
+    const answer = await gateway.txn(leave(keys, condition, { key, lease, left })).catch(error => {
       if (!isFull(error)) return orMissing(error) // the caller deletes the key alone
     })
     const outcome = answer && outcomeOf(answer)

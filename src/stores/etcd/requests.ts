@@ -1,9 +1,11 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { Grant } from '../../contract/store.ts'
+import { Batched } from './batched.ts'
 import type { Gateway } from './gateway.ts'
 import type { Keys } from './keys.ts'
 import type { Header, KeyValue, LeaseAnswer } from './messages.ts'
 import { shown } from './record.ts'
+import { type Outcome, outcomeOf } from './txn.ts'
 import { firstOf, type View, viewOf } from './view.ts'
 
 /**
@@ -36,46 +38,50 @@ const MOST_BEATS = 16
 /** The largest number of reads in one request. By default etcd accepts 128 operations in one transaction. */
 const MOST_READS = 60
 
-/** Joins the keepalives and reads of one turn of the event loop into a few requests. */
+/** The largest number of transactions in one request. */
+const MOST_TXNS = 64
+
+/** The requests that share a few: keepalives, reads, and transactions that take or leave a name. */
 export class Requests {
-  readonly #beats: Batched<KeepAlive>
-  readonly #sights: Batched<Sight>
-  readonly #views: Batched<View>
-  readonly #extents: Batched<Extent>
+  readonly #beats: Batched<string, KeepAlive>
+  readonly #sights: Batched<string, Sight>
+  readonly #views: Batched<string, View>
+  readonly #extents: Batched<string, Extent>
+  readonly #takes: Batched<object, Outcome>
+  readonly #leaves: Batched<object, Outcome>
 
   constructor(gateway: Gateway, keys: Keys) {
     this.#beats = new Batched(MOST_BEATS, async (leases, limit) => {
       const body = leases.map(ID => JSON.stringify({ ID })).join('\n')
       const answers = await gateway.call<LeaseAnswer>('lease/keepalive', body, limit)
-      return new Map(answers.map(({ header, ID, TTL = 0 }) => [ID, { ttl: Number(TTL) * 1_000, term: termOf(header) }]))
+      const byLease = new Map(answers.map(answer => [answer.ID, answer]))
+      return leases.map(lease => {
+        const answer = byLease.get(lease)
+        return answer && { ttl: Number(answer.TTL ?? 0) * 1_000, term: termOf(answer.header) }
+      })
     })
     this.#sights = new Batched(MOST_READS, async (wanted, limit) => {
       const { header, responses = [] } = await gateway.txn({ success: wanted.map(readOf) }, limit)
       const term = termOf(header)
-      return new Map(wanted.map((key, index) => [key, { found: responses[index]?.response_range?.kvs?.[0], term }]))
+      return responses.map(({ response_range }) => ({ found: response_range?.kvs?.[0], term }))
     })
     this.#views = new Batched(MOST_READS, async (names, limit) => {
       const success = names.flatMap(name => firstOf(keys, name))
       const { header, responses = [] } = await gateway.txn({ success }, limit)
-      const answers = responses.map(({ response_range = {} }) => response_range)
-      return new Map(
-        names.map((name, index) => {
-          const [holders = {}, waiters = {}] = answers.slice(2 * index)
-          return [name, viewOf(holders, waiters, header.revision)]
-        }),
-      )
+      return names.map((_, index) => {
+        const [holders, waiters] = responses.slice(2 * index)
+        return viewOf(holders?.response_range ?? {}, waiters?.response_range ?? {}, header.revision)
+      })
     })
     this.#extents = new Batched(MOST_READS, async (names, limit) => {
       const newest = { sort_order: 'DESCEND', sort_target: 'MOD', limit: '1', keys_only: true }
       const success = names.map(name => ({ request_range: { ...keys.all(name), ...newest } }))
       const { responses = [] } = await gateway.txn({ success }, limit)
-      return new Map(
-        names.map((name, index) => {
-          const { kvs = [], count = '0' } = responses[index]?.response_range ?? {}
-          return [name, { count: Number(count), written: BigInt(kvs[0]?.mod_revision ?? '0') }]
-        }),
-      )
+      return responses.map(({ response_range: { kvs = [], count = '0' } = {} }) => {
+        return { count: Number(count), written: BigInt(kvs[0]?.mod_revision ?? '0') }
+      })
     })
+    ;[this.#takes, this.#leaves] = [transactions(gateway), transactions(gateway)]
   }
 
   /** Renews a lease for its ttl. */
@@ -97,6 +103,30 @@ export class Requests {
   extent(name: string, limit: number): Promise<Extent> {
     return this.#extents.ask(name, limit)
   }
+
+  /** Sends `takeIfUnused`. */
+  take(txn: object, limit: number, signal: AbortSignal): Promise<Outcome> {
+    return this.#takes.ask(txn, limit, signal)
+  }
+
+  /** Sends `leave`. */
+  leave(txn: object, limit: number, signal: AbortSignal): Promise<Outcome> {
+    return this.#leaves.ask(txn, limit, signal)
+  }
+}
+
+/** Joins independent transactions, of which each key is in one. */
+function transactions(gateway: Gateway): Batched<object, Outcome> {
+  return new Batched(MOST_TXNS, async (txns, limit, wasRepeated) => {
+    const [alone = {}, ...others] = txns
+    const txn = others.length === 0 ? alone : { success: txns.map(request_txn => ({ request_txn })) }
+    const answer = await gateway.txn(txn, limit)
+    const { header, responses } = answer
+    const isRepeated = wasRepeated || answer.isRepeated
+    return txns.map((_, index) => {
+      return outcomeOf({ ...(txn === alone ? answer : responses?.[index]?.response_txn), header, isRepeated })
+    })
+  })
 }
 
 function readOf(key: string): object {
@@ -127,72 +157,4 @@ export function granted(
 /** The error for a claim whose outcome is unknown. The core asks again. */
 export function vanished(): LeaseError {
   return new LeaseError('OUTCOME_UNKNOWN', 'the lease of the claim came or went while it was asked about')
-}
-
-interface Asked<Answer> {
-  limit: number
-  readonly promise: Promise<Answer>
-  readonly resolve: (answer: Answer) => void
-  readonly reject: (error: unknown) => void
-}
-
-/** The number of requests of each kind in flight. The keepalives of a thousand waiters leave most connections to others. */
-const AT_ONCE = 8
-
-/** Joins the requests of one turn of the event loop, and those that wait. Requests for the same key share an answer. */
-class Batched<Answer> {
-  readonly #most: number
-  readonly #send: (keys: string[], limit: number) => Promise<Map<string, Answer>>
-  readonly #waiting = new Map<string, Asked<Answer>>()
-  #inFlight = 0
-
-  constructor(most: number, send: (keys: string[], limit: number) => Promise<Map<string, Answer>>) {
-    this.#most = most
-    this.#send = send
-  }
-
-  ask(key: string, limit: number): Promise<Answer> {
-    if (this.#waiting.size === 0) process.nextTick(() => this.#flush())
-    let asked = this.#waiting.get(key)
-    if (!asked) {
-      asked = { limit, ...Promise.withResolvers<Answer>() }
-      this.#waiting.set(key, asked)
-    }
-    asked.limit = Math.max(asked.limit, limit)
-    return asked.promise
-  }
-
-  #flush(): void {
-    while (this.#waiting.size > 0 && this.#inFlight < AT_ONCE) {
-      const next: [string, Asked<Answer>][] = []
-      for (const entry of this.#waiting) {
-        if (next.push(entry) === this.#most) break
-      }
-      for (const [key] of next) this.#waiting.delete(key)
-      this.#inFlight += 1
-      void this.#carryOut(next).then(() => {
-        this.#inFlight -= 1
-        this.#flush()
-      })
-    }
-  }
-
-  async #carryOut(all: readonly [string, Asked<Answer>][]): Promise<void> {
-    try {
-      // Each caller has its own limit, so this limit is that of the caller that waits longest.
-      const limit = Math.max(...all.map(([, asked]) => asked.limit))
-      const answers = await this.#send(
-        all.map(([key]) => key),
-        limit,
-      )
-      for (const [key, asked] of all) {
-        const answer = answers.get(key)
-        if (answer) asked.resolve(answer)
-        else if (all.length > 1) void this.#carryOut([[key, asked]])
-        else asked.reject(new LeaseError('OUTCOME_UNKNOWN', 'etcd answered only a part of the request'))
-      }
-    } catch (error) {
-      for (const [, asked] of all) asked.reject(error)
-    }
-  }
 }

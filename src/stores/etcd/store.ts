@@ -15,6 +15,7 @@ import { type Clock, requestLimit } from '../../contract/time.ts'
 import { closed } from '../wire/failure.ts'
 import { Admission } from './admission.ts'
 import { Changes } from './changes.ts'
+import type { Client } from './client.ts'
 import type { Gateway } from './gateway.ts'
 import { Grants } from './grants.ts'
 import { guarantees } from './guarantees.ts'
@@ -51,37 +52,26 @@ const [PAUSE, MOST_PAUSES] = [2, 10]
 export class EtcdStore implements Store {
   readonly kind = 'etcd'
   readonly guarantees: Guarantees = guarantees
-  readonly #gateway: Gateway
-  readonly #keys: Keys
-  readonly #requests: Requests
-  readonly #leases: Leases
+  readonly #client: Client
+  readonly #changes: Changes
   readonly #grants: Grants
   readonly #recovery: Recovery
   readonly #releases: Releases
-  readonly #changes: Changes
-  readonly #clock: Clock
   readonly #waiting: Waiting
   readonly #joins = new Admission(JOINS)
   /** The claims of this process that may share a name, by name. Each needs its own transaction, and so its own token. */
   readonly #sharers = new Map<string, Admission>()
 
-  /** `clock` must include the time for which the machine sleeps, because the leases of waiters age during it. */
   constructor(gateway: Gateway, prefix: string, clock: Clock) {
-    this.#gateway = gateway
-    this.#clock = clock
-    this.#keys = new Keys(prefix)
-    this.#requests = new Requests(gateway, this.#keys)
-    this.#leases = new Leases(gateway, this.#requests, clock)
-    const [keys, requests, leases] = [this.#keys, this.#requests, this.#leases]
-    this.#grants = new Grants(gateway, keys, requests, leases, clock)
-    this.#releases = new Releases({ gateway, keys, requests, leases, grants: this.#grants })
-    this.#changes = new Changes(gateway, keys, requests, leases)
-    this.#recovery = new Recovery({ keys, requests, leases, changes: this.#changes, clock })
-    this.#waiting = new Waiting({
-      ...{ gateway, keys, requests, leases, clock },
-      grants: this.#grants,
-      recovery: this.#recovery,
-    })
+    const keys = new Keys(prefix)
+    const requests = new Requests(gateway, keys)
+    const client = { gateway, keys, requests, leases: new Leases(gateway, requests, clock), clock }
+    this.#client = client
+    this.#changes = new Changes(client)
+    this.#grants = new Grants(client)
+    this.#recovery = new Recovery(client, this.#changes)
+    this.#releases = new Releases(client, this.#grants)
+    this.#waiting = new Waiting(client, this.#grants, this.#recovery)
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
@@ -89,7 +79,7 @@ export class EtcdStore implements Store {
     const answer = await this.#waiting.askAgain(claim, signal)
     if (answer) return answer
     // An attempt that fails costs no write.
-    const view = claim.queue ? undefined : await this.#requests.view(claim.name, requestLimit(claim.ttl))
+    const view = claim.queue ? undefined : await this.#client.requests.view(claim.name, requestLimit(claim.ttl))
     signal.throwIfAborted()
     return this.#enter(claim, signal, view)
   }
@@ -97,12 +87,12 @@ export class EtcdStore implements Store {
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     this.#assertWanted(signal)
     const { name, id, ttl } = claim
-    const [seconds, limit, beatAt] = [secondsOf(ttl), requestLimit(ttl), this.#clock.now()]
-    const known = this.#leases.known(id)
+    const [seconds, limit, beatAt] = [secondsOf(ttl), requestLimit(ttl), this.#client.clock.now()]
+    const known = this.#client.leases.known(id)
     const mayStay = known !== undefined && known.seconds === seconds && !known.mayMove
     const [beat, { found, term }] = await Promise.all([
-      mayStay ? this.#requests.keepAlive(known.lease, limit) : undefined,
-      this.#requests.look(this.#keys.held(name, id), limit),
+      mayStay ? this.#client.requests.keepAlive(known.lease, limit) : undefined,
+      this.#client.requests.look(this.#client.keys.held(name, id), limit),
     ])
     if (!found || idOf(found) !== id) return undefined
     signal.throwIfAborted()
@@ -113,8 +103,8 @@ export class EtcdStore implements Store {
     }
     // The claim was acquired through another store, such as that of the main thread.
     if (!known && isPooled(found.lease) && secondsAsked(found) === seconds) {
-      const current = await this.#requests.keepAlive(found.lease, limit)
-      this.#leases.know(id, { lease: found.lease, seconds })
+      const current = await this.#client.requests.keepAlive(found.lease, limit)
+      this.#client.leases.know(id, { lease: found.lease, seconds })
       return granted(token, current, term, slotsOf(found))
     }
     return this.#changes.ttl(claim, found)
@@ -139,7 +129,7 @@ export class EtcdStore implements Store {
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     this.#assertWanted(signal)
-    yield* records(this.#gateway, this.#keys, query, lease => this.#leases.remaining(lease), signal)
+    yield* records(this.#client.gateway, this.#client.keys, query, lease => this.#client.leases.remaining(lease), signal)
   }
 
   async break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
@@ -149,15 +139,15 @@ export class EtcdStore implements Store {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#waiting.end()
-    if (!this.#gateway.isClosed) await this.#leases.end()
-    this.#gateway.close()
+    if (!this.#client.gateway.isClosed) await this.#client.leases.end()
+    this.#client.gateway.close()
   }
 
   /** Acquires the name or joins the queue. `view`: what was just read of the name. */
   async #enter(claim: Claim, signal: AbortSignal, view?: View): Promise<Grant | Busy> {
     const { id, ttl, queue, limit = 1 } = claim
     if (view && !heldBy(id, view)) {
-      const decision = decide(asAsker(claim), view, this.#clock.now())
+      const decision = decide(asAsker(claim), view, this.#client.clock.now())
       if (!decision.held) return this.#waiting.busy(claim, view, decision)
     }
     const settled = await this.#recovery.settle(claim)
@@ -209,16 +199,16 @@ export class EtcdStore implements Store {
     signal: AbortSignal,
   ): Promise<Grant | Busy | undefined> {
     const { name, id, ttl, queue } = claim
-    const started = this.#clock.now()
+    const started = this.#client.clock.now()
     let situation = first
     for (let failures = 0; ; failures += 1) {
-      const view = situation?.view ?? (await this.#requests.view(name, requestLimit(ttl)))
+      const view = situation?.view ?? (await this.#client.requests.view(name, requestLimit(ttl)))
       signal.throwIfAborted()
       if (situation?.isGone) return refused
       if (heldBy(id, view)) return (await this.#recovery.recover(claim)) ?? Promise.reject(vanished())
-      const decision = decide(asAsker(claim), view, this.#clock.now())
+      const decision = decide(asAsker(claim), view, this.#client.clock.now())
       if (!decision.held) return queue ? undefined : this.#waiting.busy(claim, view, decision)
-      if (this.#clock.now() > started + requestLimit(ttl) / 2) return notYet
+      if (this.#client.clock.now() > started + requestLimit(ttl) / 2) return notYet
       const place = view.waiters.find(found => idOf(found) === id)?.create_revision
       const taken = await this.#grants.take(claim, decision, view, place, signal)
       if (taken && 'held' in taken) return taken
@@ -230,7 +220,7 @@ export class EtcdStore implements Store {
   }
 
   #assertWanted(signal: AbortSignal): void {
-    if (this.#gateway.isClosed) throw closed()
+    if (this.#client.gateway.isClosed) throw closed()
     signal.throwIfAborted()
   }
 }

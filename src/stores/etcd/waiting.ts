@@ -1,17 +1,15 @@
 import type { Busy, Claim, Grant, Wake } from '../../contract/store.ts'
-import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { positionLifetime } from '../rules/name.ts'
+import type { Client } from './client.ts'
 import { isLeaseMissing } from './failure.ts'
-import type { Gateway } from './gateway.ts'
 import type { Grants } from './grants.ts'
 import { SWEEP } from './guarantees.ts'
-import type { Keys } from './keys.ts'
-import type { Leases } from './leases.ts'
 import type { KeyValue, TxnAnswer } from './messages.ts'
 import { Queue, type Waiter } from './queue.ts'
 import { encodeWaiter, holderOf, idOf, isPassed, positionSeconds } from './record.ts'
 import type { Recovery } from './recovery.ts'
-import { type Requests, vanished } from './requests.ts'
+import { vanished } from './requests.ts'
 import { adopt, countAgain, join, MOST_COMPARED, situationOf } from './txn.ts'
 import { asAsker, decide, heldBy, type Refused, type View, viewOf } from './view.ts'
 
@@ -24,26 +22,18 @@ const MOST_JUDGED = 10
 /** The answer to a claim that was withdrawn. */
 export const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
-export interface WaitingOptions {
-  readonly gateway: Gateway
-  readonly keys: Keys
-  readonly requests: Requests
-  readonly leases: Leases
-  readonly grants: Grants
-  readonly recovery: Recovery
-  readonly clock: Clock
-}
-
 /** The claims of this process that wait in a queue, until they hold or lose their positions. */
 export class Waiting {
-  readonly #options: WaitingOptions
-  readonly #clock: Clock
+  readonly #client: Client
+  readonly #grants: Grants
+  readonly #recovery: Recovery
   /** The queues in which a claim of this process waits, by name. */
   readonly #queues = new Map<string, Queue>()
 
-  constructor(options: WaitingOptions) {
-    this.#options = options
-    this.#clock = options.clock
+  constructor(client: Client, grants: Grants, recovery: Recovery) {
+    this.#client = client
+    this.#grants = grants
+    this.#recovery = recovery
   }
 
   /** Is it likely that the claim must wait, because others of this process wait or a watch reported others? */
@@ -67,12 +57,12 @@ export class Waiting {
 
   /** Joins the queue. Resolves to `undefined` if the claim has already lost its position. */
   async join(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
-    const { keys, gateway, recovery } = this.#options
+    const { keys, gateway } = this.#client
     const { name, id, ttl } = claim
     const queue = this.#queue(name)
     const limit = requestLimit(ttl)
     const { lease, answer, whole } = await this.#sendJoin(claim, queue, signal)
-    const waiter = { lease, ttl, askedAt: this.#clock.now(), mayHold: false }
+    const waiter = { lease, ttl, askedAt: this.#client.clock.now(), mayHold: false }
     if (answer.succeeded) {
       signal.throwIfAborted() // nobody would remove it from the queue again
       const { header, responses = [] } = answer
@@ -88,14 +78,14 @@ export class Waiting {
       const isComplete = whole || ahead === 0 || (others.length === ahead && Number.isFinite(view.changed))
       if (isComplete) return this.#proceed(claim, joined, queue, view, signal)
       // If the claim is next, that is found out when the watch has reported everything.
-      const decision = decide(asAsker(claim), view, this.#clock.now())
+      const decision = decide(asAsker(claim), view, this.#client.clock.now())
       const retryAfter = decision.held ? positionLifetime(ttl) / 3 : decision.retryAfter
       return this.#busy(claim, view, { held: false, retryAfter, ahead: ahead - queue.known.passed }, queue)
     }
     const { isGone, place, view } = situationOf(answer)
     if (isGone) return refused
     const held = heldBy(id, view)
-    if (held) return recovery.recover(claim)
+    if (held) return this.#recovery.recover(claim)
     // The claim is already in the queue, through a request whose answer was lost or through another store. Others may be
     // behind it.
     if (!place) throw vanished()
@@ -123,7 +113,7 @@ export class Waiting {
     queue: Queue,
     signal: AbortSignal,
   ): Promise<{ lease: string; answer: TxnAnswer; whole: boolean }> {
-    const { gateway, keys } = this.#options
+    const { gateway, keys } = this.#client
     for (let isFirst = true; ; isFirst = false) {
       const lease = await queue.leases.take(positionSeconds(claim.ttl))
       signal.throwIfAborted()
@@ -141,16 +131,16 @@ export class Waiting {
 
   async #ask(claim: Claim, waiter: Waiter, queue: Queue, signal: AbortSignal): Promise<Grant | Busy | undefined> {
     const { id, ttl } = claim
-    waiter.askedAt = this.#clock.now()
+    waiter.askedAt = this.#client.clock.now()
     if (waiter.mayHold) {
-      const held = await this.#options.recovery.settle(claim)
+      const held = await this.#recovery.settle(claim)
       if (held) queue.leave(id)
       if (held) return held
       waiter.mayHold = false
     }
     let view = queue.view(id, waiter.revision)
     const isSure = view && view.holders.length <= MOST_COMPARED
-    if (view && !(isSure && decide(asAsker(claim), view, this.#clock.now()).held))
+    if (view && !(isSure && decide(asAsker(claim), view, this.#client.clock.now()).held))
       view = (await queue.agrees(requestLimit(ttl))) ? queue.view(id, waiter.revision) : undefined
     return this.#proceed(claim, waiter, queue, view ?? (await this.#read(claim, queue)), signal)
   }
@@ -170,14 +160,14 @@ export class Waiting {
     for (let view = first; ; view = await this.#read(claim, queue)) {
       const place = view.waiters.find(found => idOf(found) === id)
       if (place?.create_revision !== waiter.revision) break
-      const decision = decide(asAsker(claim), view, this.#clock.now())
+      const decision = decide(asAsker(claim), view, this.#client.clock.now())
       if (!decision.held) {
-        if (isPassed(place)) await this.#options.gateway.txn(countAgain(place), requestLimit(claim.ttl))
+        if (isPassed(place)) await this.#client.gateway.txn(countAgain(place), requestLimit(claim.ttl))
         return this.#busy(claim, view, decision, queue)
       }
       signal.throwIfAborted()
       waiter.mayHold = true
-      const answer = await this.#options.grants.take(claim, decision, view, waiter.revision, signal)
+      const answer = await this.#grants.take(claim, decision, view, waiter.revision, signal)
       waiter.mayHold = false
       if (answer && 'held' in answer) {
         queue.leave(id)
@@ -191,7 +181,7 @@ export class Waiting {
   }
 
   async #read({ name, ttl }: Claim, queue: Queue): Promise<View> {
-    const { gateway, keys } = this.#options
+    const { gateway, keys } = this.#client
     const { header, kvs = [] } = await gateway.range(keys.all(name), requestLimit(ttl))
     const isHeld = ({ key }: KeyValue): boolean => keys.parse(key).isHeld
     const [holders, waiters] = [kvs.filter(isHeld), kvs.filter(found => !isHeld(found))]
@@ -202,7 +192,7 @@ export class Waiting {
   /** `queue`: the queue, if the claim is in it. */
   async #busy({ name }: Claim, { holders }: View, refusal: Refused, queue?: Queue): Promise<Busy> {
     const [held] = holders
-    const remaining = held ? await this.#options.leases.remaining(held.lease ?? '0') : 0
+    const remaining = held ? await this.#client.leases.remaining(held.lease ?? '0') : 0
     const delays = [refusal.retryAfter]
     if (held) delays.push(Math.max(remaining, SWEEP))
     // Other holders may end sooner, and positions may lapse. Nothing wakes a claim that does not queue.
@@ -223,7 +213,7 @@ export class Waiting {
       const onEnd = (): void => {
         if (this.#queues.get(name) === made) this.#queues.delete(name)
       }
-      const made = new Queue(name, { ...this.#options, onEnd })
+      const made = new Queue(name, this.#client, onEnd)
       queue = made
       this.#queues.set(name, made)
     }

@@ -260,12 +260,12 @@ describe('claims that share a transaction', () => {
     await hold(other, claimOf(taken))
     const claims = [...Array.from({ length: 20 }, name), taken].map(each => claimOf(each, { queue: true }))
     const busy = [relay.holdBack(/request_put/), relay.holdBack(/request_put/)] // two are under way, others gather
+    const held = relay.holdBack(/(request_txn.*){10}/)
     const asked = Promise.allSettled(claims.map(claim => store.acquire(claim, signal)))
     const passBusy = await Promise.all(busy)
     const grants = (): number => relay.requests.filter(each => each.includes('lease/grant')).length
     await until('the others have their leases', () => grants() === claims.length)
     await new Promise(resolve => setTimeout(resolve, 100))
-    const held = relay.holdBack(/(request_txn.*){10}/)
     for (const passOne of passBusy) passOne()
     const pass = await held
     const text = relay.requests.findLast(each => each.split('request_txn').length > 10) ?? ''

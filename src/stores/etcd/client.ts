@@ -1,0 +1,15 @@
+import type { Clock } from '../../contract/time.ts'
+import type { Gateway } from './gateway.ts'
+import type { Keys } from './keys.ts'
+import type { Leases } from './leases.ts'
+import type { Requests } from './requests.ts'
+
+/** What all parts of one store use. */
+export interface Client {
+  readonly gateway: Gateway
+  readonly keys: Keys
+  readonly requests: Requests
+  readonly leases: Leases
+  /** It includes the time for which the machine sleeps, because the leases of waiters age during it. */
+  readonly clock: Clock
+}

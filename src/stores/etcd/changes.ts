@@ -1,24 +1,24 @@
 import type { Claim, Grant } from '../../contract/store.ts'
 import { requestLimit } from '../../contract/time.ts'
-import type { Client } from './client.ts'
 import { leaseOf, secondsOf } from './keys.ts'
 import { orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
+import type { Parts } from './parts.ts'
 import { annotated, idOf, slotsOf } from './record.ts'
 import { granted, termOf, vanished } from './requests.ts'
 import { madeAt, onLease, unchanged } from './txn.ts'
 
 /** Changes the ttl or the note of a lease. The key stays, and so does the token. */
 export class Changes {
-  readonly #client: Client
+  readonly #parts: Parts
 
-  constructor(client: Client) {
-    this.#client = client
+  constructor(parts: Parts) {
+    this.#parts = parts
   }
 
   /** Moves the key to an etcd lease of another ttl. */
   async ttl({ id, ttl }: Claim, found: KeyValue): Promise<Grant> {
-    const { gateway, leases } = this.#client
+    const { gateway, leases } = this.#parts
     const [seconds, limit] = [secondsOf(ttl), requestLimit(ttl)]
     const lease = leaseOf(id, seconds, found.mod_revision)
     const beat = await leases.grant(lease, ttl, limit)
@@ -39,7 +39,7 @@ export class Changes {
 
   /** Writes the note of the claim. Resolves to false if the claim no longer holds. */
   async note({ name, id, note, ttl }: Claim, signal: AbortSignal): Promise<boolean> {
-    const { gateway, keys, requests } = this.#client
+    const { gateway, keys, requests } = this.#parts
     const limit = requestLimit(ttl)
     for (;;) {
       const { found } = await requests.look(keys.held(name, id), limit)

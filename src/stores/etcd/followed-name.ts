@@ -1,9 +1,9 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
-import type { Client } from './client.ts'
 import { KnownName, type Lost } from './known-name.ts'
 import type { RangeAnswer } from './messages.ts'
+import type { Parts } from './parts.ts'
 import { byRevision } from './view.ts'
 import { openWatch, type Watch } from './watch.ts'
 
@@ -17,7 +17,7 @@ const LONGEST_LAG = 1_000
 export class FollowedName {
   readonly known: KnownName
   readonly #name: string
-  readonly #client: Client
+  readonly #parts: Parts
   readonly #onChange: (lost: readonly Lost[]) => void
   #opening: Promise<void> | undefined
   /** The watch, while it is open. */
@@ -26,11 +26,11 @@ export class FollowedName {
   #isOver = false
 
   /** `onChange` is called when something changed, and when the watch is open. `lost`: the positions that ended. */
-  constructor(name: string, client: Client, onChange: (lost: readonly Lost[]) => void) {
+  constructor(name: string, parts: Parts, onChange: (lost: readonly Lost[]) => void) {
     this.#name = name
-    this.#client = client
+    this.#parts = parts
     this.#onChange = onChange
-    this.known = new KnownName(client.keys, client.clock)
+    this.known = new KnownName(parts.keys, parts.clock)
   }
 
   /** Is the watch open, so that `known` is what it has reported? */
@@ -52,7 +52,7 @@ export class FollowedName {
   /** Does what the watch has reported agree with the server now? A watch that keeps lagging is replaced. */
   async agrees(limit: number): Promise<boolean> {
     if (!this.isReady) return false
-    const { count, written } = await this.#client.requests.extent(this.#name, limit)
+    const { count, written } = await this.#parts.requests.extent(this.#name, limit)
     if (count === this.known.size && written <= this.known.revision) return true
     const before = this.known.revision
     const look = (): void => {
@@ -70,7 +70,7 @@ export class FollowedName {
   }
 
   async #open(read: Pick<RangeAnswer, 'header' | 'kvs'> | undefined): Promise<void> {
-    const { gateway, keys } = this.#client
+    const { gateway, keys } = this.#parts
     const range = keys.all(this.#name)
     const { header, kvs = [] } = read ?? (await gateway.range(range))
     this.#onChange(this.known.load(kvs.toSorted(byRevision), BigInt(header.revision)))
@@ -95,7 +95,7 @@ export class FollowedName {
 
   #openAgain(failures: number): void {
     const again = (): void => {
-      if (this.#isOver || this.#client.gateway.isClosed) return
+      if (this.#isOver || this.#parts.gateway.isClosed) return
       this.open().catch(() => this.#openAgain(failures + 1))
     }
     clearTimeout(this.#again)

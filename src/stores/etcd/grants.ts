@@ -1,10 +1,10 @@
 import type { Claim, ClaimKey, Grant } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
-import type { Client } from './client.ts'
 import { isFull, isLeaseMissing } from './failure.ts'
 import { secondsOf } from './keys.ts'
 import type { PooledLease } from './lease-pool.ts'
 import { orMissing } from './leases.ts'
+import type { Parts } from './parts.ts'
 import { granted, termOf, vanished } from './requests.ts'
 import {
   isOwn,
@@ -33,15 +33,15 @@ type Lent = Pick<PooledLease, 'lease' | 'mark'>
  * share.
  */
 export class Grants {
-  readonly #client: Client
+  readonly #parts: Parts
   /**
    * The claims of this process that are acquiring a name, by name. One transaction cannot serve two claims of a name: they
    * would get the same revision, and so the same token.
    */
   readonly #taking = new Map<string, Promise<unknown>>()
 
-  constructor(client: Client) {
-    this.#client = client
+  constructor(parts: Parts) {
+    this.#parts = parts
   }
 
   /**
@@ -50,7 +50,7 @@ export class Grants {
    * an earlier copy of the request may have been processed, the loan is not over, and the caller settles that.
    */
   async takeUnused(claim: Claim, signal: AbortSignal): Promise<Grant | Situation | undefined> {
-    const { keys, requests } = this.#client
+    const { keys, requests } = this.#parts
     const { name, ttl, units = 1 } = claim
     for (let other = this.#taking.get(name); other; other = this.#taking.get(name))
       if (claim.queue || (await settles(other))) return undefined
@@ -68,18 +68,18 @@ export class Grants {
   }
 
   /**
-   * Acquires what was decided for a `view`, from the queue if the claim has a `place` there. Resolves like `takeUnused`.
+   * Acquires what was decided for a `view`, from the queue if the claim has a `position` there. Resolves like `takeUnused`.
    */
   take(
     claim: Claim,
     decision: Granted,
     view: Pick<View, 'revision' | 'holders'>,
-    place: string | undefined,
+    position: string | undefined,
     signal: AbortSignal,
   ): Promise<Grant | Situation | undefined> {
-    const { gateway, keys } = this.#client
+    const { gateway, keys } = this.#parts
     const attempt = async (lent: Lent): Promise<Outcome> => {
-      const txn = take(keys, claim, lent, decision, view, place)
+      const txn = take(keys, claim, lent, decision, view, position)
       return outcomeOf(await gateway.txn(txn, requestLimit(claim.ttl)))
     }
     return this.#take(claim, decision.slots, attempt, signal)
@@ -90,7 +90,7 @@ export class Grants {
    * revoked.
    */
   async leave({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
-    const { keys, leases, requests } = this.#client
+    const { keys, leases, requests } = this.#parts
     const { lease = '', seconds = 0, loan } = leases.known(id) ?? {}
     if (!loan || loan.isOver || loan.revision === undefined) return false
     const key = keys.held(name, id)
@@ -112,7 +112,7 @@ export class Grants {
     attempt: (lent: Lent) => Promise<Outcome>,
     signal: AbortSignal,
   ): Promise<Grant | Situation | undefined> {
-    const { clock, leases } = this.#client
+    const { clock, leases } = this.#parts
     const { id, ttl } = claim
     const seconds = secondsOf(ttl)
     const asked = clock.now()
@@ -148,7 +148,7 @@ export class Grants {
   }
 
   async #keepAlive(pooled: PooledLease, limit: number): Promise<Pick<PooledLease, 'beat' | 'beatAt'>> {
-    const { clock, leases } = this.#client
+    const { clock, leases } = this.#parts
     const now = clock.now()
     if (now < pooled.beatAt + pooled.beat.ttl * FRESH) return pooled
     return { beat: await leases.keepAlive(pooled.lease, limit), beatAt: now }

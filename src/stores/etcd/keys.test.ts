@@ -12,13 +12,13 @@ const isIn = ({ key, range_end }: { key: string; range_end: string }, one: strin
 }
 
 test('the keys of a name are in its ranges, and no others', () => {
-  const [held, place] = [keys.held('a', '1'), keys.place('a', '1')]
-  expect([held, place].map(text)).toEqual(['holdfast\ta\theld\t1', 'holdfast\ta\tline\t1'])
-  expect([held, place].map(key => isIn(keys.all('a'), key))).toEqual([true, true])
-  expect([held, place].map(key => isIn(keys.queue('a'), key))).toEqual([false, true])
-  expect([held, place].map(key => isIn(keys.holders('a'), key))).toEqual([true, false])
+  const [held, position] = [keys.held('a', '1'), keys.position('a', '1')]
+  expect([held, position].map(text)).toEqual(['holdfast\ta\theld\t1', 'holdfast\ta\tqueue\t1'])
+  expect([held, position].map(key => isIn(keys.all('a'), key))).toEqual([true, true])
+  expect([held, position].map(key => isIn(keys.queue('a'), key))).toEqual([false, true])
+  expect([held, position].map(key => isIn(keys.holders('a'), key))).toEqual([true, false])
   for (const other of ['a/b', 'a ', 'ab', 'b', 'a held', 'a\u0080', '\u{10ffff}'])
-    for (const key of [keys.held(other, '1'), keys.place(other, '1'), keys.gone('a')])
+    for (const key of [keys.held(other, '1'), keys.position(other, '1'), keys.gone('a')])
       expect(isIn(keys.all('a'), key)).toBe(false)
 })
 
@@ -38,7 +38,7 @@ test('keys of different prefixes differ', () => {
 
 test('a key is parsed to its name and id', () => {
   expect(keys.parse(keys.held('a/b c', '1'))).toEqual({ name: 'a/b c', isHeld: true, id: '1' })
-  expect(keys.parse(keys.place('ü', '1'))).toEqual({ name: 'ü', isHeld: false, id: '1' })
+  expect(keys.parse(keys.position('ü', '1'))).toEqual({ name: 'ü', isHeld: false, id: '1' })
   expect(text(after(keys.held('a', '1')))).toBe('holdfast\ta\theld\t1\0')
 })
 

@@ -28,12 +28,12 @@ export class Keys {
   }
 
   /** The key of a claim in the queue. The queue is in the order of create revisions. */
-  place(name: string, id: string): string {
-    return base64(`${this.#prefix}${name}${TAB}line${TAB}${id}`)
+  position(name: string, id: string): string {
+    return base64(`${this.#prefix}${name}${TAB}queue${TAB}${id}`)
   }
 
   queue(name: string): Range {
-    return startingWith(`${this.#prefix}${name}${TAB}line${TAB}`)
+    return startingWith(`${this.#prefix}${name}${TAB}queue${TAB}`)
   }
 
   /** The range of the holders and the queue. */
@@ -57,7 +57,7 @@ export class Keys {
     return base64(`${this.#prefix}${TAB}left${TAB}${lease}`)
   }
 
-  /** Parses a key that `held` or `place` has made. */
+  /** Parses a key that `held` or `position` has made. */
   parse(key: string): { readonly name: string; readonly isHeld: boolean; readonly id: string } {
     const [name = '', kind, id = ''] = Buffer.from(key, 'base64').toString().slice(this.#prefix.length).split(TAB)
     return { name, isHeld: kind === 'held', id }

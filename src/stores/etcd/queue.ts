@@ -2,11 +2,11 @@ import { inRootContext } from '../../contract/root-context.ts'
 import type { Wake } from '../../contract/store.ts'
 import { requestLimit } from '../../contract/time.ts'
 import { positionLifetime, type Wakes } from '../rules/name.ts'
-import type { Client } from './client.ts'
 import { FollowedName } from './followed-name.ts'
 import { secondsOf } from './keys.ts'
 import type { KnownName, Lost } from './known-name.ts'
 import type { RangeAnswer } from './messages.ts'
+import type { Parts } from './parts.ts'
 import { PositionLeases } from './position-leases.ts'
 import { isPassed, secondsAsked } from './record.ts'
 import { adopt, leaveQueue } from './txn.ts'
@@ -27,7 +27,7 @@ export class Queue {
   readonly waiters: Map<string, Waiter> = new Map()
   readonly leases: PositionLeases
   readonly #name: string
-  readonly #client: Client
+  readonly #parts: Parts
   readonly #followed: FollowedName
   readonly #wakes = new Map<string, Wake>()
   /** The waiters that were woken, each with the state of the name for which it was. */
@@ -41,11 +41,11 @@ export class Queue {
   #isOver = false
 
   /** `onEnd` is called when nobody has waited for some time. The queue is not used again. */
-  constructor(name: string, client: Client, onEnd: () => void) {
+  constructor(name: string, parts: Parts, onEnd: () => void) {
     this.#name = name
-    this.#client = client
-    this.#followed = new FollowedName(name, client, lost => this.#changed(lost))
-    this.leases = new PositionLeases(client.leases, client.clock)
+    this.#parts = parts
+    this.#followed = new FollowedName(name, parts, lost => this.#changed(lost))
+    this.leases = new PositionLeases(parts.leases, parts.clock)
     const look = (): void => {
       if (this.waiters.size > 0 || this.#wakes.size > 0) return
       this.end()
@@ -135,7 +135,7 @@ export class Queue {
     const view = this.known.view((_, found) => !isPassed(found) && ++counted === 2)
     // This waiter lives, and does not know that it was passed.
     for (const found of view.waiters)
-      if (isPassed(found)) this.#wake(this.#client.keys.parse(found.key).id, found.mod_revision)
+      if (isPassed(found)) this.#wake(this.#parts.keys.parse(found.key).id, found.mod_revision)
     for (const [rank, [id, delay]] of [...this.#due(view)].entries()) {
       if (delay <= 0) this.#wake(id, `${view.changed} ${rank}`)
       else if (this.#wakes.has(id)) this.#turn = setTimeout(() => this.#wakeNext(), delay).unref()
@@ -145,7 +145,7 @@ export class Queue {
   /** The waiters to wake. If another version of this package wrote something, all waiters ask and find that out. */
   #due(view: View): Wakes {
     try {
-      return wakesOf(view, this.#client.clock.now())
+      return wakesOf(view, this.#parts.clock.now())
     } catch {
       return new Map([...this.#wakes.keys()].map(id => [id, 0]))
     }
@@ -160,7 +160,7 @@ export class Queue {
   }
 
   #keepWithin(delay: number): void {
-    const at = this.#client.clock.now() + delay
+    const at = this.#parts.clock.now() + delay
     if (at >= this.#keepAt || this.#isOver) return
     clearTimeout(this.#keeping)
     this.#keepAt = at
@@ -176,9 +176,9 @@ export class Queue {
     const shortest = positionLifetime(Math.min(...[...this.waiters.values()].map(({ ttl }) => ttl)))
     this.#keepWithin(shortest / 3)
     try {
-      const keeping = [this.leases.keep(), ...[...ttls].map(ttl => this.#client.leases.reserve(ttl))]
+      const keeping = [this.leases.keep(), ...[...ttls].map(ttl => this.#parts.leases.reserve(ttl))]
       await Promise.all([...keeping, this.agrees(requestLimit(shortest))])
-      for (const [id, waiter] of this.waiters) if (this.#wakes.has(id)) this.#keepPlace(id, waiter)
+      for (const [id, waiter] of this.waiters) if (this.#wakes.has(id)) this.#keepPosition(id, waiter)
     } catch {
       // The waiters ask, and find out the reason.
       for (const wake of [...this.#wakes.values()]) wake()
@@ -188,13 +188,13 @@ export class Queue {
     this.#wakeNext()
   }
 
-  #keepPlace(id: string, { lease, revision }: Waiter): void {
-    const { gateway, keys } = this.#client
+  #keepPosition(id: string, { lease, revision }: Waiter): void {
+    const { gateway, keys } = this.#parts
     const { found } = this.known.positions.get(id) ?? {}
     if (!this.leases.has(lease)) this.#wakes.get(id)?.()
     // Another process has asked for this position, but it is watched here.
     else if (found && found.create_revision === revision && found.lease !== lease)
-      gateway.txn(adopt(keys.place(this.#name, id), revision, lease)).catch(() => {}) // it is tried again
+      gateway.txn(adopt(keys.position(this.#name, id), revision, lease)).catch(() => {}) // it is tried again
   }
 
   /**
@@ -202,7 +202,7 @@ export class Queue {
    * late.
    */
   #dropSilent(): void {
-    const now = this.#client.clock.now()
+    const now = this.#parts.clock.now()
     for (const [id, { revision, lease, ttl, askedAt }] of this.waiters) {
       if (this.#wakes.has(id) || now <= askedAt + positionLifetime(ttl) * SILENT) continue
       this.leave(id)
@@ -216,8 +216,8 @@ export class Queue {
   }
 
   #drop(id: string, revision: string, lease: string): void {
-    const { gateway, keys } = this.#client
-    gateway.txn(leaveQueue(keys.place(this.#name, id), revision, lease)).catch(() => {}) // it is tried again, or lapses
+    const { gateway, keys } = this.#parts
+    gateway.txn(leaveQueue(keys.position(this.#name, id), revision, lease)).catch(() => {}) // it is tried again, or lapses
   }
 }
 

@@ -1,26 +1,26 @@
 import type { Claim, Grant } from '../../contract/store.ts'
 import { requestLimit } from '../../contract/time.ts'
 import type { Changes } from './changes.ts'
-import type { Client } from './client.ts'
 import { secondsOf } from './keys.ts'
 import { orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
+import type { Parts } from './parts.ts'
 import { slotsOf } from './record.ts'
 import { granted } from './requests.ts'
 
 /** Finds grants that claims may have without knowing it. */
 export class Recovery {
-  readonly #client: Client
+  readonly #parts: Parts
   readonly #changes: Changes
 
-  constructor(client: Client, changes: Changes) {
-    this.#client = client
+  constructor(parts: Parts, changes: Changes) {
+    this.#parts = parts
     this.#changes = changes
   }
 
   /** Settles an unanswered request of a claim with a pooled lease: afterwards it was granted, or can never be. */
   async settle(claim: Claim): Promise<Grant | undefined> {
-    const { leases } = this.#client
+    const { leases } = this.#parts
     const known = leases.known(claim.id)
     if (!known?.loan) return undefined
     let held = await this.recover(claim)
@@ -37,7 +37,7 @@ export class Recovery {
   }
 
   async recover(claim: Claim): Promise<Grant | undefined> {
-    const { keys, requests } = this.#client
+    const { keys, requests } = this.#parts
     const { name, id, ttl } = claim
     const { found, term } = await requests.look(keys.held(name, id), requestLimit(ttl))
     return found && this.#again(claim, found, term)
@@ -45,7 +45,7 @@ export class Recovery {
 
   /** A holder asks again. This never shortens its lease. */
   async #again(claim: Claim, found: KeyValue, confirmed: number): Promise<Grant> {
-    const { clock, leases } = this.#client
+    const { clock, leases } = this.#parts
     const { id, ttl } = claim
     const { lease = '0', create_revision: revision } = found
     const beatAt = clock.now()

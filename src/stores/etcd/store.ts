@@ -15,7 +15,6 @@ import { type Clock, requestLimit } from '../../contract/time.ts'
 import { closed } from '../wire/failure.ts'
 import { Admission } from './admission.ts'
 import { Changes } from './changes.ts'
-import type { Client } from './client.ts'
 import type { Gateway } from './gateway.ts'
 import { Grants } from './grants.ts'
 import { guarantees } from './guarantees.ts'
@@ -23,6 +22,7 @@ import { records } from './inspection.ts'
 import { Keys, secondsOf } from './keys.ts'
 import { isPooled } from './lease-pool.ts'
 import { Leases } from './leases.ts'
+import type { Parts } from './parts.ts'
 import { idOf, secondsAsked, slotsOf } from './record.ts'
 import { Recovery } from './recovery.ts'
 import { Releases } from './release.ts'
@@ -52,7 +52,7 @@ const [PAUSE, MOST_PAUSES] = [2, 10]
 export class EtcdStore implements Store {
   readonly kind = 'etcd'
   readonly guarantees: Guarantees = guarantees
-  readonly #client: Client
+  readonly #parts: Parts
   readonly #changes: Changes
   readonly #grants: Grants
   readonly #recovery: Recovery
@@ -65,13 +65,13 @@ export class EtcdStore implements Store {
   constructor(gateway: Gateway, prefix: string, clock: Clock) {
     const keys = new Keys(prefix)
     const requests = new Requests(gateway, keys)
-    const client = { gateway, keys, requests, leases: new Leases(gateway, requests, clock), clock }
-    this.#client = client
-    this.#changes = new Changes(client)
-    this.#grants = new Grants(client)
-    this.#recovery = new Recovery(client, this.#changes)
-    this.#releases = new Releases(client, this.#grants)
-    this.#waiting = new Waiting(client, this.#grants, this.#recovery)
+    const parts = { gateway, keys, requests, leases: new Leases(gateway, requests, clock), clock }
+    this.#parts = parts
+    this.#changes = new Changes(parts)
+    this.#grants = new Grants(parts)
+    this.#recovery = new Recovery(parts, this.#changes)
+    this.#releases = new Releases(parts, this.#grants)
+    this.#waiting = new Waiting(parts, this.#grants, this.#recovery)
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
@@ -79,7 +79,7 @@ export class EtcdStore implements Store {
     const answer = await this.#waiting.askAgain(claim, signal)
     if (answer) return answer
     // An attempt that fails costs no write.
-    const view = claim.queue ? undefined : await this.#client.requests.view(claim.name, requestLimit(claim.ttl))
+    const view = claim.queue ? undefined : await this.#parts.requests.view(claim.name, requestLimit(claim.ttl))
     signal.throwIfAborted()
     return this.#enter(claim, signal, view)
   }
@@ -87,12 +87,12 @@ export class EtcdStore implements Store {
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     this.#assertWanted(signal)
     const { name, id, ttl } = claim
-    const [seconds, limit, beatAt] = [secondsOf(ttl), requestLimit(ttl), this.#client.clock.now()]
-    const known = this.#client.leases.known(id)
+    const [seconds, limit, beatAt] = [secondsOf(ttl), requestLimit(ttl), this.#parts.clock.now()]
+    const known = this.#parts.leases.known(id)
     const mayStay = known !== undefined && known.seconds === seconds && !known.mayMove
     const [beat, { found, term }] = await Promise.all([
-      mayStay ? this.#client.requests.keepAlive(known.lease, limit) : undefined,
-      this.#client.requests.look(this.#client.keys.held(name, id), limit),
+      mayStay ? this.#parts.requests.keepAlive(known.lease, limit) : undefined,
+      this.#parts.requests.look(this.#parts.keys.held(name, id), limit),
     ])
     if (!found || idOf(found) !== id) return undefined
     signal.throwIfAborted()
@@ -103,8 +103,8 @@ export class EtcdStore implements Store {
     }
     // The claim was acquired through another store, such as that of the main thread.
     if (!known && isPooled(found.lease) && secondsAsked(found) === seconds) {
-      const current = await this.#client.requests.keepAlive(found.lease, limit)
-      this.#client.leases.know(id, { lease: found.lease, seconds })
+      const current = await this.#parts.requests.keepAlive(found.lease, limit)
+      this.#parts.leases.know(id, { lease: found.lease, seconds })
       return granted(token, current, term, slotsOf(found))
     }
     return this.#changes.ttl(claim, found)
@@ -129,7 +129,7 @@ export class EtcdStore implements Store {
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     this.#assertWanted(signal)
-    yield* records(this.#client.gateway, this.#client.keys, query, lease => this.#client.leases.remaining(lease), signal)
+    yield* records(this.#parts.gateway, this.#parts.keys, query, lease => this.#parts.leases.remaining(lease), signal)
   }
 
   async break(name: string, parameters: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
@@ -139,15 +139,15 @@ export class EtcdStore implements Store {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#waiting.end()
-    if (!this.#client.gateway.isClosed) await this.#client.leases.end()
-    this.#client.gateway.close()
+    if (!this.#parts.gateway.isClosed) await this.#parts.leases.end()
+    this.#parts.gateway.close()
   }
 
   /** Acquires the name or joins the queue. `view`: what was just read of the name. */
   async #enter(claim: Claim, signal: AbortSignal, view?: View): Promise<Grant | Busy> {
     const { id, ttl, queue, limit = 1 } = claim
     if (view && !heldBy(id, view)) {
-      const decision = decide(asAsker(claim), view, this.#client.clock.now())
+      const decision = decide(asAsker(claim), view, this.#parts.clock.now())
       if (!decision.held) return this.#waiting.busy(claim, view, decision)
     }
     const settled = await this.#recovery.settle(claim)
@@ -199,18 +199,18 @@ export class EtcdStore implements Store {
     signal: AbortSignal,
   ): Promise<Grant | Busy | undefined> {
     const { name, id, ttl, queue } = claim
-    const started = this.#client.clock.now()
+    const started = this.#parts.clock.now()
     let situation = first
     for (let failures = 0; ; failures += 1) {
-      const view = situation?.view ?? (await this.#client.requests.view(name, requestLimit(ttl)))
+      const view = situation?.view ?? (await this.#parts.requests.view(name, requestLimit(ttl)))
       signal.throwIfAborted()
       if (situation?.isGone) return refused
       if (heldBy(id, view)) return (await this.#recovery.recover(claim)) ?? Promise.reject(vanished())
-      const decision = decide(asAsker(claim), view, this.#client.clock.now())
+      const decision = decide(asAsker(claim), view, this.#parts.clock.now())
       if (!decision.held) return queue ? undefined : this.#waiting.busy(claim, view, decision)
-      if (this.#client.clock.now() > started + requestLimit(ttl) / 2) return notYet
-      const place = view.waiters.find(found => idOf(found) === id)?.create_revision
-      const taken = await this.#grants.take(claim, decision, view, place, signal)
+      if (this.#parts.clock.now() > started + requestLimit(ttl) / 2) return notYet
+      const position = view.waiters.find(found => idOf(found) === id)?.create_revision
+      const taken = await this.#grants.take(claim, decision, view, position, signal)
       if (taken && 'held' in taken) return taken
       const settled = await this.#recovery.settle(claim)
       if (settled) return settled
@@ -220,7 +220,7 @@ export class EtcdStore implements Store {
   }
 
   #assertWanted(signal: AbortSignal): void {
-    if (this.#client.gateway.isClosed) throw closed()
+    if (this.#parts.gateway.isClosed) throw closed()
     signal.throwIfAborted()
   }
 }

@@ -10,7 +10,7 @@ export interface Situation {
   /** Was the claim withdrawn? */
   readonly isGone: boolean
   /** The key of the claim in the queue. */
-  readonly place: KeyValue | undefined
+  readonly position: KeyValue | undefined
   readonly view: View
 }
 
@@ -83,8 +83,8 @@ export const MOST_COMPARED = 16
 
 /**
  * Acquires the slots that `decide` found in this view. The comparisons: no key of a holder was created since, and if there
- * are few holders, none was deleted. That the claim at `place` is next was read before, and nobody can ever get ahead of
- * it. A claim without a `place` comes after all waiters, so none may have joined. If a comparison fails, it reads which
+ * are few holders, none was deleted. That the claim at `position` is next was read before, and nobody can ever get ahead of
+ * it. A claim without a `position` comes after all waiters, so none may have joined. If a comparison fails, it reads which
  * claim last left the lease, and what `situationOf` needs.
  */
 export function take(
@@ -93,24 +93,24 @@ export function take(
   { lease, mark }: Pick<PooledLease, 'lease' | 'mark'>,
   { slots, limit, passes, passed }: Granted,
   { revision, holders }: Pick<View, 'revision' | 'holders'>,
-  place: string | undefined,
+  position: string | undefined,
 ): object {
   const { name, id } = claim
-  const [left, own] = [keys.left(lease), keys.place(name, id)]
+  const [left, own] = [keys.left(lease), keys.position(name, id)]
   return {
     compare: [
       noneSince(keys.holders(name), revision),
       ...(holders.length > MOST_COMPARED ? [] : holders.map(found => madeAt(found.key, found.create_revision))),
-      ...(place === undefined
+      ...(position === undefined
         ? [absent({ key: keys.gone(id) }), noneSince(keys.queue(name), revision)]
-        : [madeAt(own, place)]),
+        : [madeAt(own, position)]),
       unchanged({ key: left, mod_revision: mark }),
       ...passed.map(notWrittenSince),
       ...(passes ? [unchanged(passes)] : []),
     ],
     success: [
       { request_put: { key: keys.held(name, id), value: encodeHolder(claim, limit, slots), lease } },
-      ...(place === undefined ? [] : [{ request_delete_range: { key: own } }]),
+      ...(position === undefined ? [] : [{ request_delete_range: { key: own } }]),
       ...(passes ? [{ request_put: { key: passes.key, value: passing(passes, true), ignore_lease: true } }] : []),
     ],
     failure: [{ request_range: { key: left } }, ...situation(keys, claim)],
@@ -118,9 +118,9 @@ export function take(
 }
 
 /** Marks a waiter that was passed as counting again. */
-export function countAgain(place: KeyValue): object {
-  const put = { request_put: { key: place.key, value: passing(place, false), ignore_lease: true } }
-  return { compare: [unchanged(place)], success: [put] }
+export function countAgain(position: KeyValue): object {
+  const put = { request_put: { key: position.key, value: passing(position, false), ignore_lease: true } }
+  return { compare: [unchanged(position)], success: [put] }
 }
 
 /** Deletes a key on a pooled lease and records who `left` the lease. Otherwise reads which claim last left it. */
@@ -159,11 +159,11 @@ export function madeAt(key: string, create_revision: string): object {
  */
 export function join(keys: Keys, claim: Claim, lease: string, roundTrip: number, whole: boolean): object {
   const { name, id } = claim
-  const place = keys.place(name, id)
+  const position = keys.position(name, id)
   return {
-    compare: [absent({ key: keys.gone(id) }), absent({ key: place }), absent({ key: keys.held(name, id) })],
+    compare: [absent({ key: keys.gone(id) }), absent({ key: position }), absent({ key: keys.held(name, id) })],
     success: [
-      { request_put: { key: place, value: encodeWaiter(claim, claim.roundTrip ?? roundTrip), lease } },
+      { request_put: { key: position, value: encodeWaiter(claim, claim.roundTrip ?? roundTrip), lease } },
       { request_range: keys.holders(name) },
       { request_range: { ...keys.queue(name), count_only: !whole } },
     ],
@@ -172,27 +172,31 @@ export function join(keys: Keys, claim: Claim, lease: string, roundTrip: number,
 }
 
 /** Moves the position of a waiter to the lease of the process that now asks for it. */
-export function adopt(key: string, place: string, lease: string): object {
-  return { compare: [madeAt(key, place)], success: [{ request_put: { key, ignore_value: true, lease } }] }
+export function adopt(key: string, position: string, lease: string): object {
+  return { compare: [madeAt(key, position)], success: [{ request_put: { key, ignore_value: true, lease } }] }
 }
 
 /** Deletes the position if it is this one, on this lease. */
-export function leaveQueue(key: string, place: string, lease: string): object {
-  return { compare: [madeAt(key, place), onLease(key, lease)], success: [{ request_delete_range: { key } }] }
+export function leaveQueue(key: string, position: string, lease: string): object {
+  return { compare: [madeAt(key, position), onLease(key, lease)], success: [{ request_delete_range: { key } }] }
 }
 
 /** The reads that `situationOf` needs. */
 function situation(keys: Keys, { name, id }: Claim): object[] {
-  const [gone, place] = [keys.gone(id), keys.place(name, id)]
-  return [{ request_range: { key: gone, count_only: true } }, { request_range: { key: place } }, ...firstOf(keys, name)]
+  const [gone, position] = [keys.gone(id), keys.position(name, id)]
+  return [
+    { request_range: { key: gone, count_only: true } },
+    { request_range: { key: position } },
+    ...firstOf(keys, name),
+  ]
 }
 
 /** Parses the last reads of a transaction. */
 export function situationOf({ header, responses = [] }: Pick<TxnAnswer, 'header' | 'responses'>): Situation {
-  const [gone, place, holders, waiters] = responses.slice(-4).map(({ response_range = {} }) => response_range)
+  const [gone, position, holders, waiters] = responses.slice(-4).map(({ response_range = {} }) => response_range)
   return {
     isGone: Number(gone?.count ?? 0) > 0,
-    place: place?.kvs?.[0],
+    position: position?.kvs?.[0],
     view: viewOf(holders ?? {}, waiters ?? {}, header.revision),
   }
 }

@@ -1,11 +1,11 @@
 import type { Busy, Claim, Grant, Wake } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { positionLifetime } from '../rules/name.ts'
-import type { Client } from './client.ts'
 import { isLeaseMissing } from './failure.ts'
 import type { Grants } from './grants.ts'
 import { SWEEP } from './guarantees.ts'
 import type { KeyValue, TxnAnswer } from './messages.ts'
+import type { Parts } from './parts.ts'
 import { Queue, type Waiter } from './queue.ts'
 import { encodeWaiter, holderOf, idOf, isPassed, positionSeconds } from './record.ts'
 import type { Recovery } from './recovery.ts'
@@ -24,14 +24,14 @@ export const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 /** The claims of this process that wait in a queue, until they hold or lose their positions. */
 export class Waiting {
-  readonly #client: Client
+  readonly #parts: Parts
   readonly #grants: Grants
   readonly #recovery: Recovery
   /** The queues in which a claim of this process waits, by name. */
   readonly #queues = new Map<string, Queue>()
 
-  constructor(client: Client, grants: Grants, recovery: Recovery) {
-    this.#client = client
+  constructor(parts: Parts, grants: Grants, recovery: Recovery) {
+    this.#parts = parts
     this.#grants = grants
     this.#recovery = recovery
   }
@@ -57,12 +57,12 @@ export class Waiting {
 
   /** Joins the queue. Resolves to `undefined` if the claim has already lost its position. */
   async join(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
-    const { keys, gateway } = this.#client
+    const { keys, gateway } = this.#parts
     const { name, id, ttl } = claim
     const queue = this.#queue(name)
     const limit = requestLimit(ttl)
     const { lease, answer, whole } = await this.#sendJoin(claim, queue, signal)
-    const waiter = { lease, ttl, askedAt: this.#client.clock.now(), mayHold: false }
+    const waiter = { lease, ttl, askedAt: this.#parts.clock.now(), mayHold: false }
     if (answer.succeeded) {
       signal.throwIfAborted() // nobody would remove it from the queue again
       const { header, responses = [] } = answer
@@ -71,27 +71,27 @@ export class Waiting {
       const kvs = [...(holders.kvs ?? []), ...(waiters.kvs ?? [])]
       queue.join(id, joined, whole ? { header, kvs } : undefined)
       const ahead = Number(waiters.count ?? 1) - 1
-      const own = newPlace(keys.place(name, id), header.revision, encodeWaiter(claim, gateway.roundTrip))
+      const own = newPosition(keys.position(name, id), header.revision, encodeWaiter(claim, gateway.roundTrip))
       const others = whole || ahead === 0 || ahead > MOST_JUDGED ? [] : queue.known.before(id)
       const read = viewOf(holders, whole ? waiters : { kvs: [...others, own] }, header.revision)
       const view = { ...read, changed: queue.known.changedIn(read, id) }
       const isComplete = whole || ahead === 0 || (others.length === ahead && Number.isFinite(view.changed))
       if (isComplete) return this.#proceed(claim, joined, queue, view, signal)
       // If the claim is next, that is found out when the watch has reported everything.
-      const decision = decide(asAsker(claim), view, this.#client.clock.now())
+      const decision = decide(asAsker(claim), view, this.#parts.clock.now())
       const retryAfter = decision.held ? positionLifetime(ttl) / 3 : decision.retryAfter
       return this.#busy(claim, view, { held: false, retryAfter, ahead: ahead - queue.known.passed }, queue)
     }
-    const { isGone, place, view } = situationOf(answer)
+    const { isGone, position, view } = situationOf(answer)
     if (isGone) return refused
     const held = heldBy(id, view)
     if (held) return this.#recovery.recover(claim)
     // The claim is already in the queue, through a request whose answer was lost or through another store. Others may be
     // behind it.
-    if (!place) throw vanished()
-    if (place.lease !== lease) await gateway.txn(adopt(place.key, place.create_revision, lease), limit)
+    if (!position) throw vanished()
+    if (position.lease !== lease) await gateway.txn(adopt(position.key, position.create_revision, lease), limit)
     signal.throwIfAborted()
-    const joined = { ...waiter, revision: place.create_revision }
+    const joined = { ...waiter, revision: position.create_revision }
     queue.join(id, joined)
     return this.#ask(claim, joined, queue, signal)
   }
@@ -113,7 +113,7 @@ export class Waiting {
     queue: Queue,
     signal: AbortSignal,
   ): Promise<{ lease: string; answer: TxnAnswer; whole: boolean }> {
-    const { gateway, keys } = this.#client
+    const { gateway, keys } = this.#parts
     for (let isFirst = true; ; isFirst = false) {
       const lease = await queue.leases.take(positionSeconds(claim.ttl))
       signal.throwIfAborted()
@@ -131,7 +131,7 @@ export class Waiting {
 
   async #ask(claim: Claim, waiter: Waiter, queue: Queue, signal: AbortSignal): Promise<Grant | Busy | undefined> {
     const { id, ttl } = claim
-    waiter.askedAt = this.#client.clock.now()
+    waiter.askedAt = this.#parts.clock.now()
     if (waiter.mayHold) {
       const held = await this.#recovery.settle(claim)
       if (held) queue.leave(id)
@@ -140,7 +140,7 @@ export class Waiting {
     }
     let view = queue.view(id, waiter.revision)
     const isSure = view && view.holders.length <= MOST_COMPARED
-    if (view && !(isSure && decide(asAsker(claim), view, this.#client.clock.now()).held))
+    if (view && !(isSure && decide(asAsker(claim), view, this.#parts.clock.now()).held))
       view = (await queue.agrees(requestLimit(ttl))) ? queue.view(id, waiter.revision) : undefined
     return this.#proceed(claim, waiter, queue, view ?? (await this.#read(claim, queue)), signal)
   }
@@ -158,11 +158,11 @@ export class Waiting {
   ): Promise<Grant | Busy | undefined> {
     const { id } = claim
     for (let view = first; ; view = await this.#read(claim, queue)) {
-      const place = view.waiters.find(found => idOf(found) === id)
-      if (place?.create_revision !== waiter.revision) break
-      const decision = decide(asAsker(claim), view, this.#client.clock.now())
+      const position = view.waiters.find(found => idOf(found) === id)
+      if (position?.create_revision !== waiter.revision) break
+      const decision = decide(asAsker(claim), view, this.#parts.clock.now())
       if (!decision.held) {
-        if (isPassed(place)) await this.#client.gateway.txn(countAgain(place), requestLimit(claim.ttl))
+        if (isPassed(position)) await this.#parts.gateway.txn(countAgain(position), requestLimit(claim.ttl))
         return this.#busy(claim, view, decision, queue)
       }
       signal.throwIfAborted()
@@ -181,7 +181,7 @@ export class Waiting {
   }
 
   async #read({ name, ttl }: Claim, queue: Queue): Promise<View> {
-    const { gateway, keys } = this.#client
+    const { gateway, keys } = this.#parts
     const { header, kvs = [] } = await gateway.range(keys.all(name), requestLimit(ttl))
     const isHeld = ({ key }: KeyValue): boolean => keys.parse(key).isHeld
     const [holders, waiters] = [kvs.filter(isHeld), kvs.filter(found => !isHeld(found))]
@@ -192,7 +192,7 @@ export class Waiting {
   /** `queue`: the queue, if the claim is in it. */
   async #busy({ name }: Claim, { holders }: View, refusal: Refused, queue?: Queue): Promise<Busy> {
     const [held] = holders
-    const remaining = held ? await this.#client.leases.remaining(held.lease ?? '0') : 0
+    const remaining = held ? await this.#parts.leases.remaining(held.lease ?? '0') : 0
     const delays = [refusal.retryAfter]
     if (held) delays.push(Math.max(remaining, SWEEP))
     // Other holders may end sooner, and positions may lapse. Nothing wakes a claim that does not queue.
@@ -213,7 +213,7 @@ export class Waiting {
       const onEnd = (): void => {
         if (this.#queues.get(name) === made) this.#queues.delete(name)
       }
-      const made = new Queue(name, this.#client, onEnd)
+      const made = new Queue(name, this.#parts, onEnd)
       queue = made
       this.#queues.set(name, made)
     }
@@ -221,6 +221,6 @@ export class Waiting {
   }
 }
 
-function newPlace(key: string, revision: string, value: string): KeyValue {
+function newPosition(key: string, revision: string, value: string): KeyValue {
   return { key, value, create_revision: revision, mod_revision: revision }
 }

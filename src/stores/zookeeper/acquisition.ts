@@ -8,9 +8,10 @@ import type { Groups } from './groups.ts'
 import { heldBy, recordsOf } from './inspection.ts'
 import type { Node, Queue } from './nodes.ts'
 import { Ownership } from './ownership.ts'
-import type { Asked, Place, Settings } from './place.ts'
+import type { Asked, Position } from './position.ts'
 import { slotsOf } from './record.ts'
 import { MAX_ATTEMPTS, pauseAfter, tooManyChanges } from './retries.ts'
+import type { Settings } from './settings.ts'
 
 /** With more holders than this, a waiter watches all of them together, which wakes it more often. */
 const MOST_WATCHES = 16
@@ -43,7 +44,7 @@ export class Acquisition {
     this.#ownership = new Ownership(settings)
   }
 
-  /** Requests of one claim run one after the other, because they share its `Place`. */
+  /** Requests of one claim run one after the other, because they share its `Position`. */
   acquire(asked: Asked): Promise<Grant | Busy> {
     const { id } = asked.claim
     const before = this.#running.get(id)
@@ -76,15 +77,15 @@ export class Acquisition {
     const { group, waiting } = attempt
     this.#groups.keep(claim)
     // A waiter that was woken reads at once. Attaching its session again would take longer than its grace period.
-    await group.connection(waiting.places.get(id)?.node?.kind === 'w' ? 0 : ttl, ttl)
+    await group.connection(waiting.positions.get(id)?.node?.kind === 'w' ? 0 : ttl, ttl)
     signal.throwIfAborted()
-    const known = group.places.get(id)
+    const known = group.positions.get(id)
     if (known?.node && known.node.kind !== 'w' && known.token !== undefined) {
       if (await group.check(known, ttl, signal)) return this.hold(group, known, asked)
-      group.places.forget(known)
+      group.positions.forget(known)
     }
     let queue = await this.#lookFirst(attempt)
-    let created: Place | undefined
+    let created: Position | undefined
     for (let round = 0; round < MAX_ATTEMPTS; round++) {
       signal.throwIfAborted()
       let mine = queue?.of(id)[0]
@@ -93,12 +94,12 @@ export class Acquisition {
         const decision = queue && !mayWait ? this.#decide(claim, queue, undefined) : undefined
         const isBusy = decision?.answer.held === false && !decision.isUnsettled
         if (queue && isBusy) return this.#busy(attempt, queue, decision)
-        ;({ place: created, queue } = await this.#put(attempt, queue))
+        ;({ position: created, queue } = await this.#put(attempt, queue))
         mine = queue.of(id)[0]
         if (!mine) continue
       }
       const home = this.#homeOf(attempt)
-      let place = home.places.get(id)
+      let position = home.positions.get(id)
       if (queue.isWithdrawn(id)) {
         // The withdrawal deletes what was there before. It may have forgotten what this request has created.
         const made = queue.of(id).filter(({ name }) => name === created?.node?.name)
@@ -106,17 +107,17 @@ export class Acquisition {
         this.#groups.abandon(id)
         return WITHDRAWN
       }
-      if (place?.node && place.node.name !== mine.name) {
+      if (position?.node && position.node.name !== mine.name) {
         // The claim has two nodes: the earlier one counts.
-        if (queue.of(id).some(({ name }) => name === place?.node?.name))
-          await home.delete(await home.connection(0), name, [place.node])
-        place.node = undefined
-        place.token = undefined
-        place = undefined
+        if (queue.of(id).some(({ name }) => name === position?.node?.name))
+          await home.delete(await home.connection(0), name, [position.node])
+        position.node = undefined
+        position.token = undefined
+        position = undefined
       }
       const result = await this.#tryToHold(attempt, queue, mine)
       const held = result && 'node' in result ? result : undefined
-      await this.#assertOwn(held ? group : home, held ?? place, queue)
+      await this.#assertOwn(held ? group : home, held ?? position, queue)
       if (held) {
         if (group.session.safeUntil < asked.at + ttl) await group.connection(ttl, ttl)
         return this.hold(group, held, asked)
@@ -128,7 +129,7 @@ export class Acquisition {
         continue
       }
       if (!mayWait) {
-        if (place?.node) await home.delete(await home.connection(0), name, [place.node])
+        if (position?.node) await home.delete(await home.connection(0), name, [position.node])
         this.#groups.forget(id)
         return this.#busy(attempt, queue, decision)
       }
@@ -151,8 +152,8 @@ export class Acquisition {
    */
   async #lookFirst(attempt: Attempt): Promise<Queue | undefined> {
     const { name, id, limit = 1, queue: mayWait } = attempt.claim
-    const place = this.#groups.of(id)?.places.get(id)
-    if (place) return this.#look(attempt, place.node !== undefined && place.node.kind !== 'w')
+    const position = this.#groups.of(id)?.positions.get(id)
+    if (position) return this.#look(attempt, position.node !== undefined && position.node.kind !== 'w')
     const queues = mayWait && (limit > 1 || this.#isBehindOwn(attempt))
     return this.#gracePeriods.isBusy(name) && !queues ? this.#look(attempt) : undefined
   }
@@ -166,7 +167,7 @@ export class Acquisition {
   }
 
   /** Creates a node for the claim. `seen`: the queue, if it was read. */
-  async #put(attempt: Attempt, seen: Queue | undefined): Promise<{ place: Place; queue: Queue }> {
+  async #put(attempt: Attempt, seen: Queue | undefined): Promise<{ position: Position; queue: Queue }> {
     const { claim, group, waiting } = attempt
     const { name, limit = 1, queue: mayWait } = claim
     const isFree = seen ? seen.nodes.length === 0 : !mayWait || !this.#isBehindOwn(attempt)
@@ -176,28 +177,28 @@ export class Acquisition {
     return home.put(await home.connection(0), claim, kind)
   }
 
-  /** Resolves to the place of the claim if it now holds. `undefined`: the queue has changed meanwhile. */
-  async #tryToHold(attempt: Attempt, queue: Queue, mine: Node): Promise<Place | Decision | undefined> {
+  /** Resolves to the position of the claim if it now holds. `undefined`: the queue has changed meanwhile. */
+  async #tryToHold(attempt: Attempt, queue: Queue, mine: Node): Promise<Position | Decision | undefined> {
     const { claim, group } = attempt
     if (mine.kind === 'h' || (mine.kind === 'c' && mine === queue.nodes[0])) {
-      const place = group.places.get(claim.id)
-      const isOwn = place?.node?.name === mine.name
+      const position = group.positions.get(claim.id)
+      const isOwn = position?.node?.name === mine.name
       const connection = await group.connection(0)
       const held = isOwn ? undefined : await heldBy(group, connection, this.#settings.paths, claim.name, mine)
-      const token = isOwn ? (place.token ?? mine.token ?? place.czxid) : held?.token
+      const token = isOwn ? (position.token ?? mine.token ?? position.czxid) : held?.token
       if (token === undefined) return undefined
       // If others held after the node was created, the claim needs a token above theirs.
       if (mine.kind === 'h' || token >= queue.parent.mark) {
         if (!isOwn) return group.take(connection, attempt, { from: mine, held })
-        place.token = token
-        return place
+        position.token = token
+        return position
       }
     }
     return mine.kind === 't' ? this.#inTurn(attempt, queue, mine) : this.#grant(attempt, queue, mine)
   }
 
   /** Claims that try at the same time conflict with each other. So those of this process try one after the other. */
-  async #inTurn(attempt: Attempt, queue: Queue, mine: Node): Promise<Place | Decision | undefined> {
+  async #inTurn(attempt: Attempt, queue: Queue, mine: Node): Promise<Position | Decision | undefined> {
     const { name } = attempt.claim
     const before = this.#turns.get(name)
     const granting = before
@@ -216,7 +217,7 @@ export class Acquisition {
   }
 
   /** Grants the claim what the rules decide. */
-  async #grant(attempt: Attempt, queue: Queue, mine: Node): Promise<Place | Decision | undefined> {
+  async #grant(attempt: Attempt, queue: Queue, mine: Node): Promise<Position | Decision | undefined> {
     const { claim, group } = attempt
     const decision = this.#decide(claim, queue, mine)
     const { answer, passed } = decision
@@ -224,7 +225,7 @@ export class Acquisition {
     const connection = await group.connection(0)
     if (answer.held) return group.take(connection, attempt, { from: mine, granted: { ...answer, passed, version } })
     // A waiter that was passed counts again.
-    if (!queue.isPassed(mine) || passed.includes(mine.place)) return decision
+    if (!queue.isPassed(mine) || passed.includes(mine.sequence)) return decision
     return (await group.pass(connection, claim.name, { passed, version })) ? decision : undefined
   }
 
@@ -233,25 +234,25 @@ export class Acquisition {
     return decide(queue, claim, mine, { now: this.#settings.clock.now(), changed })
   }
 
-  async #assertOwn(group: Group, place: Place | undefined, queue: Queue): Promise<void> {
-    if (!place?.node) return
+  async #assertOwn(group: Group, position: Position | undefined, queue: Queue): Promise<void> {
+    if (!position?.node) return
     try {
-      await this.#ownership.check(group, await group.connection(0), place.name, place.node, queue)
+      await this.#ownership.check(group, await group.connection(0), position.name, position.node, queue)
     } catch (error) {
-      place.token = undefined // it must not count as a holder when it asks again
+      position.token = undefined // it must not count as a holder when it asks again
       throw error
     }
   }
 
   /** Returns the grant. The server may keep the lease longer, but nothing relies on that. */
-  hold(group: Group, place: Place, { claim, at }: Asked): Grant {
+  hold(group: Group, position: Position, { claim, at }: Asked): Grant {
     const ttl = Math.min(Math.floor(group.session.safeUntil - at), claim.ttl)
-    place.until = at + ttl
-    place.behind = undefined
-    place.watch = undefined
-    this.#groups.keepOnlyIn(group, place.id)
-    this.#gracePeriods.hold(place.name)
-    return { held: true, token: place.token ?? place.czxid, ttl, slots: place.node && slotsOf(place.node) }
+    position.until = at + ttl
+    position.behind = undefined
+    position.watch = undefined
+    this.#groups.keepOnlyIn(group, position.id)
+    this.#gracePeriods.hold(position.name)
+    return { held: true, token: position.token ?? position.czxid, ttl, slots: position.node && slotsOf(position.node) }
   }
 
   /** Sets the watches that wake a waiter. Resolves to `undefined` if a node that it waits for is already gone. */
@@ -268,8 +269,8 @@ export class Acquisition {
     // they still hold: the claim before it may hold too briefly for this waiter to ask.
     const delay = before ? TURN : 0
     const connection = await waiting.connection(0)
-    const place = waiting.places.get(id)
-    if (place) place.behind = before ?? blockers.at(-1)
+    const position = waiting.positions.get(id)
+    if (position) position.behind = before ?? blockers.at(-1)
     waiting.listen(id)
     const arming =
       blockers.length > MOST_WATCHES
@@ -278,7 +279,7 @@ export class Acquisition {
     if (before) arming.unshift(waiting.arm(connection, name, before.name, id, 0))
     const [busy, ...armed] = await Promise.all([this.#busy(attempt, queue, decision), ...arming])
     if (armed.slice(0, before ? 1 : undefined).includes(false)) return undefined
-    const kept = place?.node?.name === mine.name
+    const kept = position?.node?.name === mine.name
     // The core does not ask for a kept waiter at the end of its grace period.
     if (kept && busy.retryAfter < positionLifetime(claim.ttl) / 3) waiting.wake(id, busy.retryAfter)
     return { ...busy, listens: true, kept }
@@ -299,7 +300,7 @@ export class Acquisition {
   }
 
   #isBehindOwn({ claim: { name, id }, group, waiting }: Attempt): boolean {
-    return !this.#groups.of(id) && (group.places.isQueued(name) || waiting.places.isQueued(name))
+    return !this.#groups.of(id) && (group.positions.isQueued(name) || waiting.positions.isQueued(name))
   }
 
   /** The session in which the claim has a node, or will have one. */
@@ -311,7 +312,7 @@ export class Acquisition {
   #sessionsFor({ id, ttl }: Claim): { group: Group; waiting: Group } {
     const known = this.#groups.of(id)
     const wanted = this.#groups.for(ttl)
-    const isWaiting = known?.places.get(id)?.node?.kind === 'w'
+    const isWaiting = known?.positions.get(id)?.node?.kind === 'w'
     return {
       group: known && known.session.timeout >= wanted.session.timeout ? known : wanted,
       waiting: isWaiting ? known : this.#groups.toWait(ttl),

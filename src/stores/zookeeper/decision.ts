@@ -51,7 +51,7 @@ export function decide(
   const passed = new Set(name.state.waiters.filter(({ isPassed }) => isPassed).map(waiter => waiter.id))
   return {
     answer,
-    passed: waiters.filter(node => passed.has(node.id)).map(({ place }) => place),
+    passed: waiters.filter(node => passed.has(node.id)).map(({ sequence }) => sequence),
     ahead: waiters.filter(node => isBefore(node) && !queue.isPassed(node)),
     holders,
     // A `c` that turns out not to hold wakes the waiter. A claim that tries now would be refused for nothing.

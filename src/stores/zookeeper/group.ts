@@ -5,10 +5,10 @@ import { Checks } from './checks.ts'
 import type { Connection } from './connection.ts'
 import { isRefused, Refused } from './failure.ts'
 import { LostNodes, unlessRefused } from './lost-nodes.ts'
-import { holderAfter, type Node, newNode, nodeInPlace, parseNode, type Queue } from './nodes.ts'
+import { holderAfter, type Node, newNode, parseNode, type Queue, replacing } from './nodes.ts'
 import { Parents } from './parents.ts'
-import type { Asked, Granted, Held, Place, Settings } from './place.ts'
-import { isWithdrawn, NOTHING, Places } from './places.ts'
+import type { Asked, Granted, Held, Position } from './position.ts'
+import { isWithdrawn, NOTHING, Positions } from './positions.ts'
 import {
   checkStep,
   code,
@@ -26,6 +26,7 @@ import {
 import { Queues } from './queues.ts'
 import { dataOf, nameDataOf } from './record.ts'
 import { type Listener, LONGEST_SESSION, Session, sessionNeeded } from './session.ts'
+import type { Settings } from './settings.ts'
 import { Watches } from './watches.ts'
 import { Withdrawals } from './withdrawals.ts'
 
@@ -46,7 +47,7 @@ export interface GroupListener {
 export class Group implements Listener {
   readonly session: Session
   readonly #watches: Watches
-  readonly places: Places
+  readonly positions: Positions
   readonly #settings: Settings
   readonly #withdrawals: Withdrawals
   readonly #parents: Parents
@@ -62,7 +63,7 @@ export class Group implements Listener {
   constructor(settings: Settings, timeout: number, { wake, lose, hold }: GroupListener) {
     this.#settings = settings
     this.#watches = new Watches(wake)
-    this.places = new Places(settings.clock, this.#watches)
+    this.positions = new Positions(settings.clock, this.#watches)
     this.#lose = lose
     this.#hold = hold
     const { paths, acl } = settings
@@ -91,13 +92,17 @@ export class Group implements Listener {
   }
 
   /** Creates a node for the claim behind all others, and reads the queue. */
-  async put(connection: Connection, claim: Claim, kind: 'c' | 'w' | 't'): Promise<{ place: Place; queue: Queue }> {
+  async put(
+    connection: Connection,
+    claim: Claim,
+    kind: 'c' | 'w' | 't',
+  ): Promise<{ position: Position; queue: Queue }> {
     const { name, id } = claim
     const { paths, acl } = this.#settings
-    const place = this.places.of(claim)
+    const position = this.positions.of(claim)
     // What was true of an earlier node does not apply to this one.
     this.#watches.forget(id)
-    Object.assign(place, NOTHING)
+    Object.assign(position, NOTHING)
     const creation = create(
       paths.node(name, newNode(kind, claim, roundTripOn(connection, claim))),
       dataOf(claim),
@@ -105,7 +110,7 @@ export class Group implements Listener {
       'ephemeral sequential',
     )
     const forgetIfRefused = (error: unknown): never => {
-      if (isRefused(error)) this.places.forget(place)
+      if (isRefused(error)) this.positions.forget(position)
       throw error
     }
     const [created, seen] = await this.#parents
@@ -114,9 +119,9 @@ export class Group implements Listener {
     if (created.status === 'rejected') return forgetIfRefused(created.reason)
     const { path, stat } = created.value
     // A transaction that was in flight may have set the other fields meanwhile.
-    Object.assign(place, { ...NOTHING, node: parseNode(path.slice(path.lastIndexOf('/') + 1)), czxid: stat.czxid })
+    Object.assign(position, { ...NOTHING, node: parseNode(path.slice(path.lastIndexOf('/') + 1)), czxid: stat.czxid })
     if (seen.status === 'rejected') throw seen.reason // the withdrawal deletes the node
-    return { place, queue: seen.value }
+    return { position, queue: seen.value }
   }
 
   /**
@@ -132,17 +137,17 @@ export class Group implements Listener {
     connection: Connection,
     { claim, signal }: Asked,
     { from, held, granted }: { readonly from: Node; readonly held?: Held | undefined; readonly granted?: Granted },
-  ): Promise<Place | undefined> {
+  ): Promise<Position | undefined> {
     signal.throwIfAborted() // a withdrawal that has already read the queue would miss the new node
     const { name } = claim
     const { paths, acl } = this.#settings
     const slots = granted?.slots ?? held?.node.slots
     const node = slots
-      ? nodeInPlace(from, { kind: 'h', token: held?.token, slots })
-      : nodeInPlace({ ...from, roundTrip: roundTripOn(connection, claim) }, { kind: 'w' })
-    const before = this.places.get(claim.id)?.node
-    const place = this.places.of(claim)
-    place.node = undefined
+      ? replacing(from, { kind: 'h', token: held?.token, slots })
+      : replacing({ ...from, roundTrip: roundTripOn(connection, claim) }, { kind: 'w' })
+    const before = this.positions.get(claim.id)?.node
+    const position = this.positions.of(claim)
+    position.node = undefined
     const steps = [
       deleteStep(paths.node(name, from.name), held?.version),
       createStep(paths.node(name, node), dataOf({ ...claim, note: held?.note ?? claim.note }), acl, 'ephemeral'),
@@ -155,14 +160,14 @@ export class Group implements Listener {
       const done = await sending
       const failed = done.find(({ error }) => error !== 0)
       if (!failed) {
-        place.node = parseNode(node)
+        position.node = parseNode(node)
         const token = granted ? done.at(-1)?.stat?.mzxid : held?.token
-        place.token = token
-        if (token !== undefined) place.czxid = token
-        return place
+        position.token = token
+        if (token !== undefined) position.czxid = token
+        return position
       }
-      place.node ??= before // another request for the claim may have set it meanwhile
-      if (!place.node) this.places.forget(place)
+      position.node ??= before // another request for the claim may have set it meanwhile
+      if (!position.node) this.positions.forget(position)
       if (failed.error === code.noNode || failed.error === code.badVersion) return undefined
       throw new Refused(failed.error)
     } finally {
@@ -183,7 +188,7 @@ export class Group implements Listener {
 
   /** Does the claim have a position, and was it not woken since it last asked? */
   isWaiting(id: string): boolean {
-    return this.places.get(id)?.node?.kind === 'w' && !this.#watches.isTold(id)
+    return this.positions.get(id)?.node?.kind === 'w' && !this.#watches.isTold(id)
   }
 
   /** The waiter asks now. From now on it needs another wake. */
@@ -197,8 +202,8 @@ export class Group implements Listener {
   }
 
   /** Does the node of this claim still exist? Simultaneous checks share a transaction. */
-  check(place: Place, least: number, signal: AbortSignal): Promise<boolean> {
-    return this.#checks.add(this.#settings.paths.node(place.name, place.node?.name ?? ''), least, signal)
+  check(position: Position, least: number, signal: AbortSignal): Promise<boolean> {
+    return this.#checks.add(this.#settings.paths.node(position.name, position.node?.name ?? ''), least, signal)
   }
 
   /** Deletes nodes of one name. Resolves to true if any of them existed. */
@@ -274,21 +279,21 @@ export class Group implements Listener {
    * claim.
    */
   async recover(connection: Connection): Promise<void> {
-    const lost = this.places.all().filter(place => !place.node || isWithdrawn(place))
+    const lost = this.positions.all().filter(position => !position.node || isWithdrawn(position))
     if (lost.length === 0) return
     await connection.send(multi([checkStep(this.#settings.paths.root)]))
-    const find = (place: Place): Promise<void> => this.#lost.find(connection, place).catch(unlessRefused)
+    const find = (position: Position): Promise<void> => this.#lost.find(connection, position).catch(unlessRefused)
     await Promise.all(lost.map(find))
   }
 
   /** The session has ended, and all its leases with it. */
   end(): void {
-    for (const { id, token } of this.places.all()) if (token !== undefined) this.#lose(id)
+    for (const { id, token } of this.positions.all()) if (token !== undefined) this.#lose(id)
   }
 
   /** Ends the session unless one of its claims holds or may hold. */
   async close(): Promise<void> {
-    await this.session.close(!this.places.isHolding() && this.#arriving === 0)
+    await this.session.close(!this.positions.isHolding() && this.#arriving === 0)
   }
 
   /**
@@ -298,18 +303,18 @@ export class Group implements Listener {
    */
   #follow(connection: Connection, path: string, successor: string): void {
     for (const [id, delay] of this.#watches.at(path)) {
-      const place = this.places.get(id)
-      if (place?.watch?.aborted !== false || (delay === 0 && !this.#isBehind(place, path))) continue
+      const position = this.positions.get(id)
+      if (position?.watch?.aborted !== false || (delay === 0 && !this.#isBehind(position, path))) continue
       this.#watches.remove(path, id)
-      if (delay === 0) place.behind = parseNode(successor)
-      this.arm(connection, place.name, successor, id, delay).then(
-        isHeld => isHeld && this.#hold(place.name),
+      if (delay === 0) position.behind = parseNode(successor)
+      this.arm(connection, position.name, successor, id, delay).then(
+        isHeld => isHeld && this.#hold(position.name),
         () => {}, // the waiter is woken
       )
     }
   }
 
-  #isBehind({ name, behind }: Place, path: string): boolean {
+  #isBehind({ name, behind }: Position, path: string): boolean {
     return behind !== undefined && this.#settings.paths.node(name, behind.name) === path
   }
 
@@ -322,22 +327,24 @@ export class Group implements Listener {
     const now = this.#now()
     if (now < this.#sweepAt) return
     this.#sweepAt = now + this.session.timeout / 16
-    for (const place of this.places.lapsed()) {
+    for (const position of this.positions.lapsed()) {
       // A forward step of the wall clock counts as sleep, but starts no timer of the holder.
-      if (place.token !== undefined) this.#lose(place.id)
-      const cleared = place.node ? this.#clear(connection, place, place.node) : this.#lost.locate(connection, place)
+      if (position.token !== undefined) this.#lose(position.id)
+      const cleared = position.node
+        ? this.#clear(connection, position, position.node)
+        : this.#lost.locate(connection, position)
       cleared.catch(() => {}) // the next sweep tries again
     }
     this.#withdrawals.sweep(connection)
   }
 
   /** Deletes the node of an abandoned claim. There may be another one, which the next sweep looks for. */
-  async #clear(connection: Connection, place: Place, node: Node): Promise<void> {
-    await this.delete(connection, place.name, [node])
-    if (place.node !== node) return // the claim has asked again
-    this.#watches.forget(place.id)
-    Object.assign(place, NOTHING)
-    if (place.watch?.aborted === false) this.#watches.wake(place.id, 0) // a step of the wall clock woke none of its timers
+  async #clear(connection: Connection, position: Position, node: Node): Promise<void> {
+    await this.delete(connection, position.name, [node])
+    if (position.node !== node) return // the claim has asked again
+    this.#watches.forget(position.id)
+    Object.assign(position, NOTHING)
+    if (position.watch?.aborted === false) this.#watches.wake(position.id, 0) // a step of the wall clock woke none of its timers
   }
 }
 

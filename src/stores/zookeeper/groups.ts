@@ -1,8 +1,9 @@
 import type { Claim } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { Group, type GroupListener } from './group.ts'
-import type { Place, Settings } from './place.ts'
+import type { Position } from './position.ts'
 import { sessionFor } from './session.ts'
+import type { Settings } from './settings.ts'
 
 /** Milliseconds of the session for requests without a claim. Its tombstones must last 5 s. */
 const UNCLAIMED = 3 * LONGEST_REQUEST
@@ -54,27 +55,27 @@ export class Groups {
   /** The group in which a claim has a node or may have one. */
   of(id: string): Group | undefined {
     const known = this.#knowing(id)
-    return known.find(group => group.places.get(id)?.node) ?? known[0]
+    return known.find(group => group.positions.get(id)?.node) ?? known[0]
   }
 
   /** The claim asks, so its positions do not lapse. */
   keep(claim: Claim): void {
-    for (const group of this.#groups.values()) group.places.keep(claim)
+    for (const group of this.#groups.values()) group.positions.keep(claim)
   }
 
   /** The claim is withdrawn. The next sweep deletes its nodes if nothing else has deleted them. */
   abandon(id: string): void {
-    for (const { places } of this.#knowing(id)) places.abandon(places.get(id) as Place)
+    for (const { positions } of this.#knowing(id)) positions.abandon(positions.get(id) as Position)
   }
 
   /** The claim no longer has a node. */
   forget(id: string): void {
-    for (const { places } of this.#knowing(id)) places.forget(places.get(id))
+    for (const { positions } of this.#knowing(id)) positions.forget(positions.get(id))
   }
 
   /** Forgets the positions that a claim has in all other groups. */
   keepOnlyIn(group: Group, id: string): void {
-    for (const other of this.#knowing(id)) if (other !== group) other.places.forget(other.places.get(id))
+    for (const other of this.#knowing(id)) if (other !== group) other.positions.forget(other.positions.get(id))
   }
 
   /** Forgets groups whose sessions have ended. */
@@ -93,7 +94,7 @@ export class Groups {
   }
 
   #knowing(id: string): Group[] {
-    return [...this.#groups.values()].filter(({ places }) => places.get(id))
+    return [...this.#groups.values()].filter(({ positions }) => positions.get(id))
   }
 
   #newGroup(timeout: number): Group {

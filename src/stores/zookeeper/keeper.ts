@@ -2,8 +2,8 @@ import type { Claim } from '../../contract/store.ts'
 import { positionLifetime } from '../rules/name.ts'
 import type { Group } from './group.ts'
 import type { Groups } from './groups.ts'
-import type { Settings } from './place.ts'
 import { checkStep, code, multi, readAll } from './protocol.ts'
+import type { Settings } from './settings.ts'
 
 /**
  * The largest number of nodes that one request reads. More gain little: 500 take the server 0.7 ms. The request must stay
@@ -72,7 +72,7 @@ export class Keeper {
 
   /** Wakes the claims that have no position, and those that were woken and have not asked. */
   async #keep(group: Group | undefined, claims: readonly Claim[]): Promise<void> {
-    for (const claim of claims) group?.places.keep(claim)
+    for (const claim of claims) group?.positions.keep(claim)
     const lost = await (group && this.#lostIn(group, claims))?.catch(() => undefined)
     for (const { id } of claims) if (!lost || lost.has(id) || !group?.isWaiting(id)) this.#wake(id)
   }
@@ -87,7 +87,7 @@ export class Keeper {
     await group.send(connection, multi([checkStep(paths.root)]))
     const lost = new Set<string>()
     const nodes = claims.flatMap(({ name, id }) => {
-      const node = group.places.get(id)?.node
+      const node = group.positions.get(id)?.node
       return node ? [{ id, node, path: paths.node(name, node.name) }] : []
     })
     // The requests run one after the other, so that each one blocks the server only briefly.
@@ -95,7 +95,7 @@ export class Keeper {
       const some = nodes.splice(0, MOST_READ)
       const found = await group.send(connection, readAll(some.map(({ path }) => path)))
       for (const [index, { id, node }] of some.entries())
-        if (found[index]?.error === code.noNode && group.places.get(id)?.node === node) lost.add(id)
+        if (found[index]?.error === code.noNode && group.positions.get(id)?.node === node) lost.add(id)
     }
     return lost
   }

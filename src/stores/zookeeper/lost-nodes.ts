@@ -2,13 +2,13 @@ import type { Connection } from './connection.ts'
 import { isRefused } from './failure.ts'
 import type { Node } from './nodes.ts'
 import type { Paths } from './paths.ts'
-import type { Place } from './place.ts'
-import { isWithdrawn, type Places } from './places.ts'
+import type { Position } from './position.ts'
+import { isWithdrawn, type Positions } from './positions.ts'
 import { code, exists } from './protocol.ts'
 import type { Queues } from './queues.ts'
 
 interface Claims {
-  readonly places: Places
+  readonly positions: Positions
   readonly queues: Queues
   readonly session: { readonly id: bigint }
   delete(connection: Connection, name: string, nodes: readonly Node[]): Promise<boolean>
@@ -24,19 +24,19 @@ export class LostNodes {
     this.#claims = claims
   }
 
-  /** Afterwards the place has the one node of its claim. A claim without a node in this session is forgotten. */
-  async find(connection: Connection, place: Place): Promise<void> {
-    const { name, id } = place
+  /** Afterwards the position has the one node of its claim. A claim without a node in this session is forgotten. */
+  async find(connection: Connection, position: Position): Promise<void> {
+    const { name, id } = position
     const nodes = (await this.#claims.queues.look(connection, name)).of(id)
-    if (isWithdrawn(place)) await this.#claims.delete(connection, name, nodes)
-    if (isWithdrawn(place)) return this.#claims.places.forget(place)
+    if (isWithdrawn(position)) await this.#claims.delete(connection, name, nodes)
+    if (isWithdrawn(position)) return this.#claims.positions.forget(position)
     const own = await this.#own(connection, name, nodes)
     // The first node counts, whichever session it belongs to.
     const first = own[0]?.node === nodes[0] ? own.shift() : undefined
     const others = own.map(each => each.node)
     await this.#claims.delete(connection, name, others).catch(unlessRefused)
-    if (first) Object.assign(place, first)
-    else this.#claims.places.forget(place)
+    if (first) Object.assign(position, first)
+    else this.#claims.positions.forget(position)
   }
 
   /** The nodes among these that belong to this session. */
@@ -54,13 +54,13 @@ export class LostNodes {
   }
 
   /** Finds the node of an abandoned claim, which the next sweep deletes. A claim without a node is forgotten. */
-  async locate(connection: Connection, place: Place): Promise<void> {
-    const { name, id, until } = place
+  async locate(connection: Connection, position: Position): Promise<void> {
+    const { name, id, until } = position
     const queue = await this.#claims.queues.look(connection, name)
     const [own] = await this.#own(connection, name, queue.of(id))
-    if (place.until !== until || place.node) return // it has asked again
-    if (own) Object.assign(place, own)
-    else this.#claims.places.forget(place)
+    if (position.until !== until || position.node) return // it has asked again
+    if (own) Object.assign(position, own)
+    else this.#claims.positions.forget(position)
   }
 }
 

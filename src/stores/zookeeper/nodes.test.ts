@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { claimOf } from '../../../test/support.ts'
-import { type Node, newNode, nodeInPlace, parseNode, Queue, tombstone } from './nodes.ts'
+import { type Node, newNode, parseNode, Queue, replacing, tombstone } from './nodes.ts'
 
 const a = 'aa'.repeat(16)
 const b = 'bb'.repeat(16)
@@ -10,22 +10,22 @@ const nothing = { limit: 1, units: 1, token: undefined, roundTrip: 0 }
 
 describe('the name of a node', () => {
   test.each([
-    [`c${a}-0000000007`, { kind: 'c', slots: [0], place: 7 }],
-    [`w${a}--2147483648`, { kind: 'w', slots: [], place: -2_147_483_648 }],
-    [`h${a}-01234567-0000000007`, { kind: 'h', slots: [0], place: 7 }],
-    [`h${a}-01234567-t1f-0000000007`, { kind: 'h', slots: [0], token: 31n, place: 7 }],
-    [`w${a}-r480-0000000007`, { kind: 'w', slots: [], roundTrip: 480, place: 7 }],
+    [`c${a}-0000000007`, { kind: 'c', slots: [0], sequence: 7 }],
+    [`w${a}--2147483648`, { kind: 'w', slots: [], sequence: -2_147_483_648 }],
+    [`h${a}-01234567-0000000007`, { kind: 'h', slots: [0], sequence: 7 }],
+    [`h${a}-01234567-t1f-0000000007`, { kind: 'h', slots: [0], token: 31n, sequence: 7 }],
+    [`w${a}-r480-0000000007`, { kind: 'w', slots: [], roundTrip: 480, sequence: 7 }],
     [
       `h${a}-01234567-t1f-r480--2147483648`,
-      { kind: 'h', slots: [0], token: 31n, roundTrip: 480, place: -2_147_483_648 },
+      { kind: 'h', slots: [0], token: 31n, roundTrip: 480, sequence: -2_147_483_648 },
     ],
-    [`w${a}-l5-u3-r4-0000000007`, { kind: 'w', limit: 5, units: 3, slots: [], roundTrip: 4, place: 7 }],
-    [`t${a}-l2147483647-r4-0000000007`, { kind: 't', limit: 2_147_483_647, slots: [], roundTrip: 4, place: 7 }],
+    [`w${a}-l5-u3-r4-0000000007`, { kind: 'w', limit: 5, units: 3, slots: [], roundTrip: 4, sequence: 7 }],
+    [`t${a}-l2147483647-r4-0000000007`, { kind: 't', limit: 2_147_483_647, slots: [], roundTrip: 4, sequence: 7 }],
     [
       `h${a}-01234567-t1f-l5-s0.2.4-r4-0000000007`,
-      { kind: 'h', limit: 5, units: 3, slots: [0, 2, 4], token: 31n, roundTrip: 4, place: 7 },
+      { kind: 'h', limit: 5, units: 3, slots: [0, 2, 4], token: 31n, roundTrip: 4, sequence: 7 },
     ],
-    [tombstone(a), { kind: 'x', slots: [], place: 0 }],
+    [tombstone(a), { kind: 'x', slots: [], sequence: 0 }],
   ])('%s says all that decides', (name, expected) => {
     expect(parseNode(name)).toEqual({ ...nothing, name, id: a, ...expected })
   })
@@ -36,16 +36,16 @@ describe('the name of a node', () => {
   )
 
   test('of a node that replaces another keeps its position and its terms, and is unique', () => {
-    for (const place of [0, 7, 2_147_483_647, -1, -2_147_483_648])
+    for (const sequence of [0, 7, 2_147_483_647, -1, -2_147_483_648])
       for (const limit of [1, 5]) {
         const claim = { ...claimOf('name'), id: a, limit, units: limit > 1 ? 2 : 1 }
-        const number = place < 0 ? `-${String(-place).padStart(9, '0')}` : String(place).padStart(10, '0')
+        const number = sequence < 0 ? `-${String(-sequence).padStart(9, '0')}` : String(sequence).padStart(10, '0')
         const from = nodeOf(`${newNode('w', claim, 480)}${number}`)
         const slots = limit > 1 ? [1, 4] : [0]
-        const [one, two] = [0, 1].map(() => nodeInPlace(from, { kind: 'h', token: 99n, slots })) as [string, string]
+        const [one, two] = [0, 1].map(() => replacing(from, { kind: 'h', token: 99n, slots })) as [string, string]
         expect(one).not.toBe(two)
         expect(parseNode(one)).toEqual({ ...from, name: one, kind: 'h', token: 99n, slots })
-        const waits = nodeInPlace(from, { kind: 'w' })
+        const waits = replacing(from, { kind: 'w' })
         expect(parseNode(waits)).toEqual({ ...from, name: waits })
       }
   })
@@ -57,10 +57,10 @@ describe('the name of a node', () => {
   ])('of a waiter, %s, that begins to hold alone is known in advance, and no node has had it', (name, holder) => {
     const waiter = nodeOf(name)
     const holding = { kind: 'h', token: undefined, slots: [0] } as const
-    expect(nodeInPlace(waiter, holding)).toBe(holder)
+    expect(replacing(waiter, holding)).toBe(holder)
     const held = nodeOf(holder)
     expect(held).toEqual({ ...waiter, name: holder, kind: 'h', slots: [0] })
-    for (const by of [holding, { kind: 'w' }] as const) expect([name, holder]).not.toContain(nodeInPlace(held, by))
+    for (const by of [holding, { kind: 'w' }] as const) expect([name, holder]).not.toContain(replacing(held, by))
   })
 })
 

@@ -21,7 +21,7 @@ export interface Node {
   /** The milliseconds that the round trip of the waiter adds to its grace period. */
   readonly roundTrip: number
   /** Its position, as the server numbered it. */
-  readonly place: number
+  readonly sequence: number
 }
 
 const pattern =
@@ -41,13 +41,13 @@ export type Successor =
  * The name of a node that replaces another one in its position. It is unique, so it is never mistaken for the old node. The
  * new name of a waiter that begins to hold the name alone is known in advance, so others can watch it.
  */
-export function nodeInPlace(from: Node, by: Successor): string {
+export function replacing(from: Node, by: Successor): string {
   const token = by.kind === 'h' ? by.token : undefined
   if (by.kind === 'h' && from.kind === 'w' && from.limit === 1 && token === undefined) return holderAfter(from)
   const carried = token === undefined ? '' : `-t${token.toString(16)}`
   const units = from.units > 1 ? `-u${from.units}` : ''
   const terms = termsOf(from.limit, by.kind === 'h' ? `-s${by.slots.join('.')}` : units)
-  return `${by.kind}${from.id}-${randomId().slice(0, 8)}${carried}${terms}-r${from.roundTrip}-${digits(from.place)}`
+  return `${by.kind}${from.id}-${randomId().slice(0, 8)}${carried}${terms}-r${from.roundTrip}-${digits(from.sequence)}`
 }
 
 /** The name of the node by which a waiter holds the name alone. */
@@ -61,8 +61,8 @@ function termsOf(limit: number, wanted: string): string {
 }
 
 /** The position in 10 characters, as the server writes it. */
-function digits(place: number): string {
-  return place < 0 ? `-${String(-place).padStart(9, '0')}` : String(place).padStart(10, '0')
+function digits(sequence: number): string {
+  return sequence < 0 ? `-${String(-sequence).padStart(9, '0')}` : String(sequence).padStart(10, '0')
 }
 
 /** The name of a new tombstone for a withdrawn claim. Each withdrawal has its own, which no other withdrawal deletes. */
@@ -71,8 +71,8 @@ export function tombstone(id: string): string {
 }
 
 export function parseNode(name: string): Node | undefined {
-  const [, kind, id = '', token, limit, units, slots, roundTrip, place] = pattern.exec(name) ?? []
-  if (kind === undefined || (kind === 'x') !== (place === undefined)) return undefined
+  const [, kind, id = '', token, limit, units, slots, roundTrip, sequence] = pattern.exec(name) ?? []
+  if (kind === undefined || (kind === 'x') !== (sequence === undefined)) return undefined
   const has = slots?.split('.').map(Number) ?? [0]
   return {
     name,
@@ -83,7 +83,7 @@ export function parseNode(name: string): Node | undefined {
     slots: kind === 'h' || kind === 'c' ? has : [],
     token: token === undefined ? undefined : BigInt(`0x${token}`),
     roundTrip: roundTripOf(Number(roundTrip ?? 0)),
-    place: Number(place ?? 0),
+    sequence: Number(sequence ?? 0),
   }
 }
 
@@ -139,8 +139,8 @@ export class Queue {
     return !this.isWithdrawn(node.id) && this.of(node.id)[0] === node
   }
 
-  isPassed({ place }: Node): boolean {
-    return this.parent.passed.includes(place)
+  isPassed({ sequence }: Node): boolean {
+    return this.parent.passed.includes(sequence)
   }
 
   isWithdrawn(id: string): boolean {
@@ -159,5 +159,5 @@ export class Queue {
  * -2,147,483,648.
  */
 export function compare(a: Node, b: Node): number {
-  return (a.place - b.place) | 0
+  return (a.sequence - b.sequence) | 0
 }

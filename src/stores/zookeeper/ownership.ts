@@ -3,8 +3,8 @@ import type { Connection } from './connection.ts'
 import { Refused } from './failure.ts'
 import type { Group } from './group.ts'
 import type { Node, Queue } from './nodes.ts'
-import type { Settings } from './place.ts'
 import { type Acl, code, getAcl, READ } from './protocol.ts'
+import type { Settings } from './settings.ts'
 
 const MOST_NAMES = 10_000
 

@@ -22,8 +22,9 @@ import { Groups } from './groups.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { heldBy, leaseOf, lookAt, namesFrom } from './inspection.ts'
 import { Keeper } from './keeper.ts'
-import type { Asked, Settings } from './place.ts'
+import type { Asked } from './position.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
+import type { Settings } from './settings.ts'
 
 /** The number of parents that one request of `inspect` reads. */
 const PAGE = 500
@@ -70,8 +71,8 @@ export class ZooKeeperStore implements Store {
   annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
     return this.#guard(signal, async () => {
       const isHeld = await annotate(this.#groups.unclaimed, this.#settings.paths, claim, signal)
-      const place = this.#groups.of(claim.id)?.places.get(claim.id)
-      if (isHeld && place) place.claim = claim
+      const position = this.#groups.of(claim.id)?.positions.get(claim.id)
+      if (isHeld && position) position.claim = claim
       return isHeld
     })
   }
@@ -88,8 +89,8 @@ export class ZooKeeperStore implements Store {
   watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
     return this.#guard(signal, async () => {
       const { id } = claim
-      const place = this.#groups.of(id)?.places.get(id)
-      if (place) place.watch = signal
+      const position = this.#groups.of(id)?.positions.get(id)
+      if (position) position.watch = signal
       this.#waiters.add(id, wake, signal, () => this.#keeper.remove(claim))
       if (!signal.aborted) this.#keeper.add(claim)
     })
@@ -125,12 +126,12 @@ export class ZooKeeperStore implements Store {
     const group = this.#groups.for(ttl)
     // Heartbeats are a third of the ttl apart, so 2/3 of it remain before each. If less than half remains, some were lost.
     const least = ttl / 2
-    const known = group.places.keep(claim)
+    const known = group.positions.keep(claim)
     if (known?.node && known.node.kind !== 'w' && known.token !== undefined) {
       if (await group.check(known, least, signal)) return this.#acquisition.hold(group, known, asked)
-      group.places.forget(known)
+      group.positions.forget(known)
     }
-    let before = this.#groups.of(id)?.places.get(id)
+    let before = this.#groups.of(id)?.positions.get(id)
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const connection = await group.connection(least, ttl)
       signal.throwIfAborted()
@@ -141,8 +142,8 @@ export class ZooKeeperStore implements Store {
         (found && (await heldBy(group, connection, paths, name, found))) ??
         (await leaseOf(group, connection, paths, claim))
       if (!held) return undefined
-      const place = await group.take(connection, asked, { from: held.node, held })
-      if (place) return this.#acquisition.hold(group, place, asked)
+      const position = await group.take(connection, asked, { from: held.node, held })
+      if (position) return this.#acquisition.hold(group, position, asked)
     }
     throw tooManyChanges(name)
   }
@@ -150,23 +151,23 @@ export class ZooKeeperStore implements Store {
   async #release(key: ClaimKey): Promise<'released' | 'gone'> {
     const { name, id } = key
     const group = this.#groups.of(id)
-    const place = group?.places.get(id)
-    if (place?.token !== undefined) this.#gracePeriods.forget(name)
-    if (!group || !place) return this.#withdrawUnclaimed(key)
+    const position = group?.positions.get(id)
+    if (position?.token !== undefined) this.#gracePeriods.forget(name)
+    if (!group || !position) return this.#withdrawUnclaimed(key)
     try {
-      group.places.leave(place)
+      group.positions.leave(position)
       const connection = await group.connection(0)
-      const { node } = place
+      const { node } = position
       // The server may refuse what a claim that asks now has created, because the claim was withdrawn before.
       const isKnown = node !== undefined && !this.#acquisition.isAsking(id)
       const isDeleted = isKnown && (await group.delete(connection, name, [node]))
       const answer = isDeleted ? 'released' : await group.withdraw(connection, key)
       // On a session that may end within 5 s, a tombstone does not last that long.
       if (answer === 'gone' && group.session.timeout < 2 * LONGEST_REQUEST) await this.#withdrawUnclaimed(key)
-      group.places.forget(place)
+      group.positions.forget(position)
       return answer
     } catch (error) {
-      group.places.abandon(place)
+      group.positions.abandon(position)
       throw error
     }
   }

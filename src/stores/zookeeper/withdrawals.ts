@@ -3,10 +3,10 @@ import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Connection } from './connection.ts'
 import { type Node, type Queue, tombstone } from './nodes.ts'
 import type { Parents } from './parents.ts'
-import type { Settings } from './place.ts'
 import { create, type Request, remove } from './protocol.ts'
 import type { Queues } from './queues.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
+import type { Settings } from './settings.ts'
 import { Tombstones } from './tombstones.ts'
 
 interface Claims {

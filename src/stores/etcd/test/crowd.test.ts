@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 afterEach(() => relay[Symbol.asyncDispose]())
 
-test('a claim that waits until it may join a queue is busy, not unanswered, and keeps its place', async () => {
+test('a claim that waits until it may join a queue is busy, not unanswered, and keeps its position', async () => {
   await using store = storeOf([relay])
   await hold(store, claimOf('joining', { ttl: 60_000 }))
   const claim = { queue: true, ttl: 6_000 }
@@ -37,8 +37,8 @@ test('a claim that waits until it may join a queue is busy, not unanswered, and 
   const before = joins().length
   for (const pass of passes) pass()
   await Promise.all([...joining, later, earlier])
-  const places = [first, last].map(({ id }) => base64(`holdfast\tjoining\tline\t${id}`))
-  expect(joins().slice(before)).toEqual(places.map(place => expect.stringContaining(place)))
+  const positions = [first, last].map(({ id }) => base64(`holdfast\tjoining\tqueue\t${id}`))
+  expect(joins().slice(before)).toEqual(positions.map(key => expect.stringContaining(key)))
 })
 
 test('a crowd of 1,000 waiters is served, and none hears that the store is unavailable', async () => {

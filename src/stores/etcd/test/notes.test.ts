@@ -19,7 +19,7 @@ async function keyOf(held: string): Promise<Key | undefined> {
 }
 
 /** Held by a claim that found it free, which is on a pooled lease, or by one that waited, which is on its own. */
-async function heldBy(way: 'directly' | 'in line', claim: Claim): Promise<Claim> {
+async function heldBy(way: 'directly' | 'in a queue', claim: Claim): Promise<Claim> {
   if (way === 'directly') await hold(store, claim)
   else {
     const before = claimOf(claim.name)
@@ -31,7 +31,7 @@ async function heldBy(way: 'directly' | 'in line', claim: Claim): Promise<Claim>
   return claim
 }
 
-test.each(['directly', 'in line'] as const)(
+test.each(['directly', 'in a queue'] as const)(
   'a note changes neither the lease, nor the token, nor who may renew and release, of what was had %s',
   async way => {
     const claim = await heldBy(way, claimOf(name(), { note: 'old' }))
@@ -141,8 +141,8 @@ test('a note wakes no waiter, and the release after it does', async () => {
   }
   await store.watch?.(waiting, wake, controller.signal)
   for (const note of ['1', '2', '3']) await other.annotate({ ...holder, note }, signal)
-  const [, place] = await look(other, { name: holder.name })
-  expect(place).toMatchObject({ state: 'waiting', position: 0 })
+  const [, found] = await look(other, { name: holder.name })
+  expect(found).toMatchObject({ state: 'waiting', position: 0 })
   const before = relay.requests.length
   await other.release(holder, signal)
   await until('it is woken', () => wakes > 0) // the watch reports events in order

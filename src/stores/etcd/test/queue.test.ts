@@ -142,7 +142,7 @@ test('a handoff among many waiters costs few requests, and the other waiters wri
   expect(relay.requests.filter(request => request.includes('/watch')).length).toBeLessThan(3)
   const takes = relay.requests.filter(request => request.includes('request_delete_range'))
   expect(takes.length).toBeGreaterThanOrEqual(200)
-  const queue = `"${base64(`holdfast\t${holder.name}\tline\t`)}"`
+  const queue = `"${base64(`holdfast\t${holder.name}\tqueue\t`)}"`
   const compares = takes.map(request => request.slice(0, request.indexOf('"success"')))
   expect(compares.filter(compare => compare.includes(queue))).toEqual([]) // etcd would read the whole queue for each
   expect(await look(other, { name: holder.name })).toEqual([])
@@ -155,7 +155,7 @@ test('a waiter that gave up while it joined is not tracked', async () => {
   const waiter = claimOf(holder.name, { queue: true })
   const controller = new AbortController()
   relay.onAnswer = (request, answer) => {
-    if (request.includes(base64(`holdfast\t${holder.name}\tline\t${waiter.id}`))) controller.abort(new Error('enough'))
+    if (request.includes(base64(`holdfast\t${holder.name}\tqueue\t${waiter.id}`))) controller.abort(new Error('enough'))
     return answer
   }
   await expect(store.acquire(waiter, controller.signal)).rejects.toThrow('enough')
@@ -165,7 +165,7 @@ test('a waiter that gave up while it joined is not tracked', async () => {
 
 test('each name has its own queue: that of a does not contain that of a/b', async () => {
   const a = name()
-  const names = [a, `${a}/b`, `${a}/line`, `${a}/held`]
+  const names = [a, `${a}/b`, `${a}/queue`, `${a}/held`]
   for (const each of names) {
     await hold(other, claimOf(each))
     await other.acquire(claimOf(each, { queue: true, owner: each }), signal)
@@ -207,11 +207,11 @@ test('a later waiter in another process sends no request when the name goes to a
   await using store = storeOf([relay])
   const [locks, behind] = [createLocks(other, { ttl: 30_000 }), createLocks(store, { ttl: 30_000 })]
   const holder = await locks.acquire(name())
-  const places = async (): Promise<number> => (await look(other, { name: holder.name })).length - 1
+  const waiting = async (): Promise<number> => (await look(other, { name: holder.name })).length - 1
   const first = locks.acquire(holder.name)
-  await until('one waits', async () => (await places()) === 1)
+  await until('one waits', async () => (await waiting()) === 1)
   const second = behind.acquire(holder.name)
-  await until('two wait', async () => (await places()) === 2)
+  await until('two wait', async () => (await waiting()) === 2)
   await until('it listens', () => relay.requests.some(request => request.includes('/watch')))
   await sleep(200)
   relay.requests.length = 0
@@ -253,7 +253,7 @@ test('a waiter whose position lapsed joins again at the end of the queue', async
   const [first, second] = [claimOf(holder.name, { queue: true, ttl: 1_000 }), claimOf(holder.name, { queue: true })]
   await other.acquire(first, signal)
   await other.acquire(second, signal)
-  await until('its place lapses', async () => (await look(other, { name: holder.name })).length === 2)
+  await until('its position lapses', async () => (await look(other, { name: holder.name })).length === 2)
   expect(await other.acquire(first, signal)).toMatchObject({ held: false, ahead: 1 })
 })
 
@@ -263,7 +263,7 @@ test('a waiter that lost its position and joined again is woken as before', asyn
   const waiter = claimOf(holder.name, { queue: true })
   await other.acquire(waiter, signal)
   const watch = await watched(other, waiter)
-  await server.call('kv/deleterange', { key: base64(`holdfast\t${holder.name}\tline\t${waiter.id}`) })
+  await server.call('kv/deleterange', { key: base64(`holdfast\t${holder.name}\tqueue\t${waiter.id}`) })
   await until('it waits again', async () => {
     await other.acquire(waiter, signal)
     return (await look(other, { name: holder.name })).length === 2
@@ -295,8 +295,8 @@ test('the waiters of a process share a lease for their positions, and keep them 
   const waiting = Array.from({ length: 50 }, () => createLocks(store, { ttl: 60_000 }).acquire(holder.name))
   await until('all wait', async () => (await look(other, { name: holder.name })).length === 51)
   const { kvs = [] } = await server.call<{ kvs?: { lease: string }[] }>('kv/range', {
-    key: base64(`holdfast\t${holder.name}\tline\t`),
-    range_end: base64(`holdfast\t${holder.name}\tline\n`),
+    key: base64(`holdfast\t${holder.name}\tqueue\t`),
+    range_end: base64(`holdfast\t${holder.name}\tqueue\n`),
   })
   expect(new Set(kvs.map(({ lease }) => lease)).size).toBe(1)
   relay.requests.length = 0

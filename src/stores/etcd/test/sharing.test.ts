@@ -113,7 +113,7 @@ describe('a waiter that was passed', () => {
   }
 
   const isPassed = async ({ name: held, id }: Claim): Promise<boolean> => {
-    const { kvs: [found] = [] } = await read(server, `holdfast\t${held}\tline\t${id}`)
+    const { kvs: [found] = [] } = await read(server, `holdfast\t${held}\tqueue\t${id}`)
     return JSON.parse(Buffer.from(found?.value ?? '', 'base64').toString()).passed === true
   }
 
@@ -145,7 +145,7 @@ test('a position is on a lease of 5 s, and the name on one of the ttl of the cla
     const [{ lease } = {}] = (await read(server, key)).kvs ?? []
     return (await server.call<{ grantedTTL?: string }>('lease/timetolive', { ID: lease })).grantedTTL
   }
-  expect(await ttlOf(`holdfast\t${holder.name}\tline\t${waiter.id}`)).toBe('5')
+  expect(await ttlOf(`holdfast\t${holder.name}\tqueue\t${waiter.id}`)).toBe('5')
   await other.release(holder, signal)
   await hold(store, waiter)
   expect(await ttlOf(`holdfast\t${holder.name}\theld\t${waiter.id}`)).toBe('60')
@@ -159,7 +159,7 @@ test('a position that a stale request creates for nobody lapses although others 
   await until('it waits', async () => (await waiters()) === 1)
   const late = claimOf(holder.name, { queue: true, ttl: 60_000 })
   const controller = new AbortController()
-  const held = relay.holdBack(new RegExp(base64(`holdfast\t${holder.name}\tline\t${late.id}`)))
+  const held = relay.holdBack(new RegExp(base64(`holdfast\t${holder.name}\tqueue\t${late.id}`)))
   const asked = failureOf(store.acquire(late, controller.signal))
   const pass = await held
   controller.abort(new Error('enough'))

@@ -182,7 +182,7 @@ describe('requests whose answers are lost', () => {
     const holder = claimOf(name())
     await hold(other, holder)
     const [first, second] = [claimOf(holder.name, { queue: true }), claimOf(holder.name, { queue: true })]
-    const cut = proxy.cutAfterRequest(base64(`holdfast\t${holder.name}\tline\t${first.id}`)) // the request that joins the queue
+    const cut = proxy.cutAfterRequest(base64(`holdfast\t${holder.name}\tqueue\t${first.id}`)) // the request that joins the queue
     await failureOf(store.acquire(first, signal))
     await cut
     expect(await other.acquire(second, signal)).toMatchObject({ held: false, ahead: 1 })

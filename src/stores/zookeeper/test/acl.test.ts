@@ -146,7 +146,7 @@ test('a claim that was refused before it had a node is forgotten, and one that m
     const group = new Group(settings, 10_000, { wake: () => {}, lose: () => {}, hold: () => {} })
     const claim = claimOf(name)
     await expect(group.put(await group.connection(0), claim, 'c')).rejects.toThrow('NOAUTH')
-    const kinds = group.places.all().map(({ node }) => node?.kind)
+    const kinds = group.positions.all().map(({ node }) => node?.kind)
     await group.close()
     return kinds
   }

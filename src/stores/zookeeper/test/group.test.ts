@@ -9,8 +9,8 @@ import { createLocks } from '../../../index.ts'
 import { Disconnected } from '../failure.ts'
 import { Group } from '../group.ts'
 import { newNode } from '../nodes.ts'
-import type { Settings } from '../place.ts'
 import { create } from '../protocol.ts'
+import type { Settings } from '../settings.ts'
 import { ZooKeeperStore } from '../store.ts'
 import { claimOf, connectionTo, hold, nodesOf, settingsWith, signal, storeOf } from './support.ts'
 
@@ -80,9 +80,9 @@ test('when a node is deleted, only current waiters are woken', async () => {
   const claims = [claimOf('held'), claimOf('held')] as const
   const [gone, waits] = claims
   for (const claim of claims) {
-    const { place, queue } = await group.put(connection, claim, 'w')
+    const { position, queue } = await group.put(connection, claim, 'w')
     expect(await group.arm(connection, 'held', queue.holders[0]?.name ?? '', claim.id, 0)).toBe(true)
-    if (claim === gone) group.places.forget(place)
+    if (claim === gone) group.positions.forget(position)
   }
   await others.release(holder, signal)
   await until('they are told', () => told.length > 0)
@@ -104,11 +104,11 @@ test('a watched waiter behind one that begins to hold is not woken, and its proc
   const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
   const connection = await group.connection(0)
   const claim = claimOf('followed')
-  const { place, queue } = await group.put(connection, claim, 'w')
-  place.behind = queue.nodes[1]
-  place.watch = signal
-  expect(place.behind?.id).toBe(next.id)
-  expect(await group.arm(connection, 'followed', place.behind?.name ?? '', claim.id, 0)).toBe(true)
+  const { position, queue } = await group.put(connection, claim, 'w')
+  position.behind = queue.nodes[1]
+  position.watch = signal
+  expect(position.behind?.id).toBe(next.id)
+  expect(await group.arm(connection, 'followed', position.behind?.name ?? '', claim.id, 0)).toBe(true)
   await others.release(holder, signal)
   await hold(others, next)
   await until('it is followed', () => held.length > 0)
@@ -128,9 +128,9 @@ test('a waiter that is not watched does not keep its session when the waiter bef
   const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
   const connection = await group.connection(0)
   const claim = claimOf('left')
-  const { place, queue } = await group.put(connection, claim, 'w')
-  place.behind = queue.nodes[1]
-  await group.arm(connection, 'left', place.behind?.name ?? '', claim.id, 0)
+  const { position, queue } = await group.put(connection, claim, 'w')
+  position.behind = queue.nodes[1]
+  await group.arm(connection, 'left', position.behind?.name ?? '', claim.id, 0)
   const send = vi.spyOn(connection, 'send')
   await others.release(next, signal)
   await until('it is woken', () => woken.length > 0)
@@ -144,16 +144,16 @@ test('a claim that joins the queue again has nothing of its earlier node', async
   const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
   const connection = await group.connection(0)
   const [holder, claim] = [claimOf('again'), claimOf('again')]
-  const { place: ahead } = await group.put(connection, holder, 'c')
-  const { place } = await group.put(connection, claim, 'w')
+  const { position: ahead } = await group.put(connection, holder, 'c')
+  const { position } = await group.put(connection, claim, 'w')
   await group.arm(connection, 'again', ahead.node?.name ?? '', claim.id, 0)
-  place.token = 1n
+  position.token = 1n
   const putting = group.put(connection, claim, 'w')
   // Also before the answer, which may be lost.
-  expect(place).toMatchObject({ node: undefined, token: undefined })
-  const { place: again } = await putting
-  expect(again).toBe(place)
-  expect(again).toMatchObject({ token: undefined, node: { kind: 'w', place: 2 } })
+  expect(position).toMatchObject({ node: undefined, token: undefined })
+  const { position: again } = await putting
+  expect(again).toBe(position)
+  expect(again).toMatchObject({ token: undefined, node: { kind: 'w', sequence: 2 } })
   await group.delete(
     connection,
     'again',
@@ -173,17 +173,17 @@ test.each([
   const connection = await group.connection(0)
   const claim = claimOf(`unknown${time}`, { queue: true, ttl: 1_000 })
   await group.put(connection, claim, 'w')
-  const { place } = await group.put(connection, claim, 'w')
+  const { position } = await group.put(connection, claim, 'w')
   const other = await connectionTo(server)
   const node = `/holdfast/${claim.name}/${newNode('w', claim, 0)}`
   const { path } = await other.send(create(node, '', settings.acl, 'ephemeral sequential'))
   expect(await nodesOf(server, claim.name)).toHaveLength(3)
-  place.node = undefined
+  position.node = undefined
   sleep(time)
   await until('its position is gone', async () => {
     sleep(1_500) // a sweep each sixteenth of the session
     await group.connection(0)
-    return group.places.get(claim.id) === undefined
+    return group.positions.get(claim.id) === undefined
   })
   expect(await nodesOf(server, claim.name)).toEqual([path.slice(path.lastIndexOf('/') + 1)]) // of another session
   other.end(new Disconnected('over'))
@@ -223,9 +223,9 @@ test('a waiter whose node was deleted after a step of the wall clock is woken', 
   const connection = await group.connection(0)
   const [waiting, gone] = [claimOf('stepped on', { ttl: 1_000 }), claimOf('stepped on', { ttl: 1_000 })]
   for (const claim of [waiting, gone]) {
-    const { place } = await group.put(connection, claim, 'w')
+    const { position } = await group.put(connection, claim, 'w')
     const controller = new AbortController()
-    place.watch = controller.signal
+    position.watch = controller.signal
     if (claim === gone) controller.abort()
   }
   sleep(2_000)
@@ -278,9 +278,9 @@ test('a claim that asks again while its node is deleted, or was looked for, keep
   const connection = await group.connection(0)
   const claim = claimOf('asked', { queue: true, ttl: 1_000 })
   for (const isKnown of [true, false]) {
-    const { place } = await group.put(connection, claim, 'w')
-    if (!isKnown) await group.delete(connection, claim.name, place.node ? [place.node] : [])
-    if (!isKnown) place.node = undefined
+    const { position } = await group.put(connection, claim, 'w')
+    if (!isKnown) await group.delete(connection, claim.name, position.node ? [position.node] : [])
+    if (!isKnown) position.node = undefined
     const looked = Promise.withResolvers<void>()
     const empty = await group.queues.lookAtNewest(connection, claim.name)
     const look = vi.spyOn(group.queues, 'look').mockImplementationOnce(() => looked.promise.then(() => empty))
@@ -291,9 +291,9 @@ test('a claim that asks again while its node is deleted, or was looked for, keep
     looked.resolve()
     await putting
     look.mockRestore()
-    expect(group.places.get(claim.id)).toBe(place)
+    expect(group.positions.get(claim.id)).toBe(position)
     const { nodes } = await group.queues.lookAtNewest(connection, claim.name)
-    expect(nodes.map(({ name }) => name)).toEqual([place.node?.name])
+    expect(nodes.map(({ name }) => name)).toEqual([position.node?.name])
     await group.delete(connection, claim.name, nodes)
   }
   await group.close()
@@ -304,12 +304,12 @@ test('a claim whose node was unknown has one node after the connection was lost'
   const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
   const connection = await group.connection(0)
   const claim = claimOf('found', { queue: true, ttl: 60_000 })
-  const { place } = await group.put(connection, claim, 'w')
-  const { node } = place
+  const { position } = await group.put(connection, claim, 'w')
+  const { node } = position
   await group.put(connection, claim, 'w')
-  place.node = undefined
+  position.node = undefined
   expect(await group.connection(Number.POSITIVE_INFINITY)).not.toBe(connection) // longer than any session
-  expect(place.node).toEqual(node)
+  expect(position.node).toEqual(node)
   expect(await nodesOf(server, claim.name)).toEqual([node?.name])
   await group.close()
 })
@@ -321,7 +321,7 @@ test('a session that is attached again lets an operation of several requests end
   const claim = claimOf('several')
   const operation = group
     .put(connection, claim, 'c')
-    .then(({ place }) => group.arm(connection, 'several', place.node?.name ?? '', claim.id, 0))
+    .then(({ position }) => group.arm(connection, 'several', position.node?.name ?? '', claim.id, 0))
   const attached = group.session.connection(Number.POSITIVE_INFINITY) // longer than any session
   expect(await operation).toBe(true)
   expect(await attached).not.toBe(connection)

@@ -6,8 +6,8 @@ import { Connection } from '../connection.ts'
 import { type ZooKeeperOptions, zookeeper } from '../index.ts'
 import type { Writer } from '../jute.ts'
 import { Paths } from '../paths.ts'
-import type { Settings } from '../place.ts'
 import type { Request } from '../protocol.ts'
+import type { Settings } from '../settings.ts'
 
 export { claimOf, failureOf, look, signal } from '../../../../test/support.ts'
 

@@ -1,13 +1,9 @@
 import type { Claim } from '../../contract/store.ts'
-import type { Clock } from '../../contract/time.ts'
 import type { Node } from './nodes.ts'
-import type { Paths } from './paths.ts'
-import type { Acl } from './protocol.ts'
 import type { Details } from './record.ts'
-import type { Ensemble } from './session.ts'
 
 /** A claim that has a node of this session or may have one. */
-export interface Place {
+export interface Position {
   readonly name: string
   readonly id: string
   /** The claim as it last asked. */
@@ -52,12 +48,4 @@ export interface Asked {
   readonly signal: AbortSignal
   /** The time before the request was sent. */
   readonly at: number
-}
-
-/** What all groups have in common. */
-export interface Settings {
-  readonly ensemble: Ensemble
-  readonly paths: Paths
-  readonly acl: Acl
-  readonly clock: Clock
 }

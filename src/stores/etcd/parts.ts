@@ -4,8 +4,8 @@ import type { Keys } from './keys.ts'
 import type { Leases } from './leases.ts'
 import type { Requests } from './requests.ts'
 
-/** What all parts of one store use. */
-export interface Client {
+/** The parts of one store that its other parts use. */
+export interface Parts {
   readonly gateway: Gateway
   readonly keys: Keys
   readonly requests: Requests

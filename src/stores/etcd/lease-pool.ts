@@ -1,6 +1,13 @@
 import { randomId } from '../../contract/random-id.ts'
 import type { Clock } from '../../contract/time.ts'
-import type { KeepAlive } from './requests.ts'
+
+/**
+ * The answer to a keepalive: the ttl in ms, or 0 if the lease does not exist, and the term of the leader that renewed it.
+ */
+export interface KeepAlive {
+  readonly ttl: number
+  readonly term: number
+}
 
 /**
  * An etcd lease that serves one claim after another. Granting and revoking a lease cost one write each. A claim that finds

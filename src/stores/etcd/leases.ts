@@ -3,9 +3,9 @@ import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.t
 import { isLeaseMissing, isLeaseThere, isRepetition } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import { leaseOf, secondsOf } from './keys.ts'
-import { LeasePool, type Loan, newPooledId } from './lease-pool.ts'
+import { type KeepAlive, LeasePool, type Loan, newPooledId } from './lease-pool.ts'
 import type { KeyValue, LeaseAnswer } from './messages.ts'
-import type { KeepAlive, Requests } from './requests.ts'
+import type { Requests } from './requests.ts'
 
 /** The largest number of claims that are remembered. The release of a forgotten claim costs one more request. */
 const MOST_KNOWN = 100_000

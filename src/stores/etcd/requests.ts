@@ -3,18 +3,11 @@ import type { Grant } from '../../contract/store.ts'
 import { Batched } from './batched.ts'
 import type { Gateway } from './gateway.ts'
 import type { Keys } from './keys.ts'
+import type { KeepAlive } from './lease-pool.ts'
 import type { Header, KeyValue, LeaseAnswer } from './messages.ts'
 import { shown } from './record.ts'
 import { type Outcome, outcomeOf } from './txn.ts'
 import { firstOf, type View, viewOf } from './view.ts'
-
-/**
- * The answer to a keepalive: the ttl in ms, or 0 if the lease does not exist, and the term of the leader that renewed it.
- */
-export interface KeepAlive {
-  readonly ttl: number
-  readonly term: number
-}
 
 /** The value at a key, and the term in which a majority confirmed it. */
 export interface Sight {

@@ -271,7 +271,7 @@ export class Acquisition {
     const connection = await waiting.connection(0)
     const position = waiting.positions.get(id)
     if (position) position.behind = before ?? blockers.at(-1)
-    waiting.listen(id)
+    waiting.watches.listen(id)
     const arming =
       blockers.length > MOST_WATCHES
         ? [waiting.armAll(connection, name, queue, id, delay)]
@@ -281,7 +281,7 @@ export class Acquisition {
     if (armed.slice(0, before ? 1 : undefined).includes(false)) return undefined
     const kept = position?.node?.name === mine.name
     // The core does not ask for a kept waiter at the end of its grace period.
-    if (kept && busy.retryAfter < positionLifetime(claim.ttl) / 3) waiting.wake(id, busy.retryAfter)
+    if (kept && busy.retryAfter < positionLifetime(claim.ttl) / 3) waiting.watches.wake(id, busy.retryAfter)
     return { ...busy, listens: true, kept }
   }
 

@@ -1,5 +1,5 @@
 import { invalid } from '../../contract/check.ts'
-import type { Claim, ClaimKey } from '../../contract/store.ts'
+import type { Claim } from '../../contract/store.ts'
 import { roundTripOf } from '../../contract/time.ts'
 import { Checks } from './checks.ts'
 import type { Connection } from './connection.ts'
@@ -46,10 +46,10 @@ export interface GroupListener {
  */
 export class Group implements Listener {
   readonly session: Session
-  readonly #watches: Watches
+  readonly watches: Watches
   readonly positions: Positions
   readonly #settings: Settings
-  readonly #withdrawals: Withdrawals
+  readonly withdrawals: Withdrawals
   readonly #parents: Parents
   readonly queues: Queues
   readonly #checks = new Checks(this)
@@ -62,14 +62,14 @@ export class Group implements Listener {
 
   constructor(settings: Settings, timeout: number, { wake, lose, hold }: GroupListener) {
     this.#settings = settings
-    this.#watches = new Watches(wake)
-    this.positions = new Positions(settings.clock, this.#watches)
+    this.watches = new Watches(wake)
+    this.positions = new Positions(settings.clock, this.watches)
     this.#lose = lose
     this.#hold = hold
     const { paths, acl } = settings
     this.#parents = new Parents(paths, acl, (connection, request) => this.send(connection, request))
     this.#lost = new LostNodes(paths, this)
-    this.#withdrawals = new Withdrawals(settings, this.#parents, this)
+    this.withdrawals = new Withdrawals(settings, this.#parents, this)
     this.queues = new Queues(paths, (connection, request) => this.send(connection, request))
     this.session = new Session(settings.ensemble, timeout, settings.clock, this)
   }
@@ -101,7 +101,7 @@ export class Group implements Listener {
     const { paths, acl } = this.#settings
     const position = this.positions.of(claim)
     // What was true of an earlier node does not apply to this one.
-    this.#watches.forget(id)
+    this.watches.forget(id)
     Object.assign(position, NOTHING)
     const creation = create(
       paths.node(name, newNode(kind, claim, roundTripOn(connection, claim))),
@@ -188,17 +188,7 @@ export class Group implements Listener {
 
   /** Does the claim have a position, and was it not woken since it last asked? */
   isWaiting(id: string): boolean {
-    return this.positions.get(id)?.node?.kind === 'w' && !this.#watches.isTold(id)
-  }
-
-  /** The waiter asks now. From now on it needs another wake. */
-  listen(id: string): void {
-    this.#watches.listen(id)
-  }
-
-  /** Tells a waiter to ask after `delay` ms. */
-  wake(id: string, delay: number): void {
-    this.#watches.wake(id, delay)
+    return this.positions.get(id)?.node?.kind === 'w' && !this.watches.isTold(id)
   }
 
   /** Does the node of this claim still exist? Simultaneous checks share a transaction. */
@@ -223,11 +213,6 @@ export class Group implements Listener {
     return answers.includes(true)
   }
 
-  /** See `Withdrawals.withdraw`. */
-  withdraw(connection: Connection, key: ClaimKey): Promise<'released' | 'gone'> {
-    return this.#withdrawals.withdraw(connection, key)
-  }
-
   /** From now on, `id` is woken when this node is deleted. Resolves to `false` if the node is already gone. */
   arm(connection: Connection, name: string, node: string, id: string, delay: number): Promise<boolean> {
     return this.#arm(connection, this.#settings.paths.node(name, node), id, delay, () => true)
@@ -249,15 +234,15 @@ export class Group implements Listener {
     isCurrent: (stat: Stat) => boolean,
   ): Promise<boolean> {
     // A watch that was set before reports the next change, and then ends.
-    const isWatched = this.#watches.at(path).length > 0
-    this.#watches.add(path, id, delay)
+    const isWatched = this.watches.at(path).length > 0
+    this.watches.add(path, id, delay)
     if (isWatched) return true
     try {
       const { stat } = await this.send(connection, getChildren(path, true))
-      if (!isCurrent(stat)) this.#watches.tell(path)
+      if (!isCurrent(stat)) this.watches.tell(path)
       return isCurrent(stat)
     } catch (error) {
-      this.#watches.tell(path)
+      this.watches.tell(path)
       if (isRefused(error, code.noNode)) return false
       throw error
     }
@@ -266,11 +251,11 @@ export class Group implements Listener {
   onEvent(path: string, connection: Connection): void {
     const gone = parseNode(path.slice(path.lastIndexOf('/') + 1))
     if (gone?.kind === 'w' && gone.limit === 1) this.#follow(connection, path, holderAfter(gone))
-    this.#watches.tell(path)
+    this.watches.tell(path)
   }
 
   onDisconnect(): void {
-    this.#watches.tellAll()
+    this.watches.tellAll()
     this.#parents.clear()
   }
 
@@ -302,10 +287,10 @@ export class Group implements Listener {
    * stopped asking.
    */
   #follow(connection: Connection, path: string, successor: string): void {
-    for (const [id, delay] of this.#watches.at(path)) {
+    for (const [id, delay] of this.watches.at(path)) {
       const position = this.positions.get(id)
       if (position?.watch?.aborted !== false || (delay === 0 && !this.#isBehind(position, path))) continue
-      this.#watches.remove(path, id)
+      this.watches.remove(path, id)
       if (delay === 0) position.behind = parseNode(successor)
       this.arm(connection, position.name, successor, id, delay).then(
         isHeld => isHeld && this.#hold(position.name),
@@ -335,16 +320,16 @@ export class Group implements Listener {
         : this.#lost.locate(connection, position)
       cleared.catch(() => {}) // the next sweep tries again
     }
-    this.#withdrawals.sweep(connection)
+    this.withdrawals.sweep(connection)
   }
 
   /** Deletes the node of an abandoned claim. There may be another one, which the next sweep looks for. */
   async #clear(connection: Connection, position: Position, node: Node): Promise<void> {
     await this.delete(connection, position.name, [node])
     if (position.node !== node) return // the claim has asked again
-    this.#watches.forget(position.id)
+    this.watches.forget(position.id)
     Object.assign(position, NOTHING)
-    if (position.watch?.aborted === false) this.#watches.wake(position.id, 0) // a step of the wall clock woke none of its timers
+    if (position.watch?.aborted === false) this.watches.wake(position.id, 0) // a step of the wall clock woke none of its timers
   }
 }
 

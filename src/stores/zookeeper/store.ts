@@ -161,7 +161,7 @@ export class ZooKeeperStore implements Store {
       // The server may refuse what a claim that asks now has created, because the claim was withdrawn before.
       const isKnown = node !== undefined && !this.#acquisition.isAsking(id)
       const isDeleted = isKnown && (await group.delete(connection, name, [node]))
-      const answer = isDeleted ? 'released' : await group.withdraw(connection, key)
+      const answer = isDeleted ? 'released' : await group.withdrawals.withdraw(connection, key)
       // On a session that may end within 5 s, a tombstone does not last that long.
       if (answer === 'gone' && group.session.timeout < 2 * LONGEST_REQUEST) await this.#withdrawUnclaimed(key)
       group.positions.forget(position)
@@ -174,7 +174,7 @@ export class ZooKeeperStore implements Store {
 
   async #withdrawUnclaimed(key: ClaimKey): Promise<'released' | 'gone'> {
     const { unclaimed } = this.#groups
-    return unclaimed.withdraw(await unclaimed.connection(0), key)
+    return unclaimed.withdrawals.withdraw(await unclaimed.connection(0), key)
   }
 
   /** Reports the end of a lease once, however many sweeps its node takes. */

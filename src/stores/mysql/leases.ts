@@ -5,6 +5,7 @@ import { difference, isFresh } from '../rules/difference.ts'
 import { type Held, Name } from '../rules/name.ts'
 import { holderOf, recordsOf } from '../rules/records.ts'
 import type { Holder, NameState, Waiter } from '../rules/state.ts'
+import { FARTHEST_POLL, LONGEST_POLL, pollPause } from '../wire/retry.ts'
 
 /** The row of a name. Times are in ms, by the server's clock. */
 export interface Lease {
@@ -208,19 +209,13 @@ interface Broken {
 
 const NOBODY = { owner: '', note: '', ttl: 0, limit: 1, units: 1, grace: 0, isPassed: false }
 
-/**
- * The time between two polls in milliseconds, times the position: at random between the first two, and at most the third.
- * So the first two waiters ask at least once in every grace period, which keeps the order. The others ask rarely.
- */
-const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
-
 /** Milliseconds in which a crowd moves by one position if its claims fit together, such as readers after a writer. */
 const STEP = 6
 
 /** The time until a waiter polls. `isMoving`: the first waiter fits, so the others follow soon. */
 function pollAfter(ahead: number, isMoving: boolean): number {
   const position = ahead + 1
-  const pause = SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
+  const pause = pollPause()
   const longest = Math.max(FARTHEST_POLL, position * STEP)
   return Math.min(isMoving ? (position * STEP * pause) / LONGEST_POLL : position * pause, longest)
 }

@@ -1,11 +1,17 @@
 import type { Claim } from '../../contract/store.ts'
 import { positionLifetime } from '../rules/name.ts'
 
+/** The shortest time between two polls of the first waiter, in milliseconds. */
+const SHORTEST_POLL = 15
+
 /**
- * The time between two polls in milliseconds, times the position: at random between the first two, and at most the third.
- * So the first two waiters ask at least once in every grace period, which keeps the order. The others ask rarely.
+ * The longest one. Waiters multiply it by their position. So the first two ask at least once in every grace period, which
+ * keeps the order, and the others ask rarely.
  */
-const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
+export const LONGEST_POLL = 45
+
+/** The longest time between two polls of any waiter, in milliseconds. */
+export const FARTHEST_POLL = 150
 
 /**
  * Milliseconds until a claim asks again if nothing wakes it. It may be granted after `delay`, and a waiter must keep its
@@ -17,7 +23,11 @@ export function retryAfter(delay: number, ahead: number, { ttl, queue }: Claim, 
   return Math.min(soonest, positionLifetime(ttl) / 3, isNotified ? Number.POSITIVE_INFINITY : pollAfter(ahead))
 }
 
+/** The random time between two polls of the first waiter, in milliseconds. */
+export function pollPause(): number {
+  return SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
+}
+
 function pollAfter(ahead: number): number {
-  const pause = SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
-  return Math.min((ahead + 1) * pause, FARTHEST_POLL)
+  return Math.min((ahead + 1) * pollPause(), FARTHEST_POLL)
 }

@@ -2,11 +2,14 @@ import { accessSync, constants, globSync, readdirSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { LeaseError } from '../../src/index.ts'
 
+/** Where `script/setup` puts what it does not install on the machine. */
+export const TOOLS: string = join(import.meta.dirname, '../../.tools')
+
 /** Where `script/setup` unpacks Debian's packages if it may not install them. */
-export const UNPACKED: string = join(import.meta.dirname, '../../.tools/servers/usr')
+export const UNPACKED: string = join(TOOLS, 'servers/usr')
 
 /** Where `script/setup --newest-servers` unpacks the newest servers. Programs there find their own libraries. */
-export const NEWEST: string = join(import.meta.dirname, '../../.tools/newest/usr')
+export const NEWEST: string = join(TOOLS, 'newest/usr')
 
 const GENERATIONS = ['installed', 'newest', 'valkey'] as const
 

@@ -1,0 +1,46 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { LeaseError } from '../../src/index.ts'
+import { type Command, newPlace, ServerProcess } from './process.ts'
+
+const MAIN = join(import.meta.dirname, 'azurite/node_modules/azurite/dist/src/blob/main.js')
+
+/** The account that each Azurite has. Its key is public. */
+const ACCOUNT = 'devstoreaccount1'
+const KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
+
+/** Azurite, the emulator of Azure Blob Storage. It keeps its data across restarts. */
+export async function startAzurite(): Promise<Azurite> {
+  const server = new Azurite(await newPlace('azurite'))
+  await server.start()
+  return server
+}
+
+export class Azurite extends ServerProcess {
+  /** What `BlobServiceClient.fromConnectionString` takes. */
+  get connectionString(): string {
+    return this.connectionStringAt(this.port)
+  }
+
+  /** The same for a proxy at another local port. */
+  connectionStringAt(port: number): string {
+    const endpoint = `http://${this.host}:${port}/${ACCOUNT}`
+    return `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};BlobEndpoint=${endpoint};`
+  }
+
+  protected override command(): Command {
+    if (!existsSync(MAIN))
+      throw new LeaseError('DRIVER_MISSING', 'Azurite was not found: run ./script/setup --servers in a checkout')
+    const options = '--silent --disableTelemetry --skipApiVersionCheck'.split(' ')
+    const args = [MAIN, '--blobPort', String(this.port), '--location', this.folder, ...options]
+    return { binary: 'node', debianPackage: 'nodejs', args }
+  }
+
+  protected override async isReady(): Promise<boolean> {
+    const response = await fetch(`http://${this.host}:${this.port}/${ACCOUNT}?comp=list`, {
+      signal: AbortSignal.timeout(5_000),
+    })
+    await response.arrayBuffer()
+    return response.status === 403 // a request without a signature
+  }
+}

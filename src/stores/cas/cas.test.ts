@@ -144,6 +144,22 @@ test('a release whose outcome nobody can find out is unknown, and not called gon
   expect(await one.release(claim, signal)).toBe('gone')
 })
 
+test('a request that hangs does not delay the next one, once nobody waits for it', async () => {
+  const system = new System()
+  const { read } = system
+  system.read = () => {
+    system.read = read
+    return new Promise(() => {})
+  }
+  const store = system.start()
+  const controller = new AbortController()
+  const hanging = expect(store.acquire(claimOf('a'), controller.signal)).rejects.toBe('given up')
+  await new Promise(resolve => setImmediate(resolve))
+  controller.abort('given up')
+  await hold(store, claimOf('a'))
+  await hanging
+})
+
 test('what the system refuses is reported at once', async () => {
   const system = new System()
   system.faults.push('refuses')

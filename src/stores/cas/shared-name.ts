@@ -1,7 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import { randomId } from '../../contract/random-id.ts'
-import { backoff, request } from '../../contract/request.ts'
+import { backoff, Cancel, request } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
 import { Name, type Wakes } from '../rules/name.ts'
@@ -92,6 +92,9 @@ export class SharedName<Version> {
   #version: Version | undefined
   /** When the record was last read or written. */
   #seenAt = Number.NEGATIVE_INFINITY
+  /** The requests that are carried out, and what gives them up. */
+  #batch: readonly Pending[] = []
+  #cancel = new Cancel()
   #isRunning = false
   #isClosed = false
   /** Milliseconds that the last read took. */
@@ -111,6 +114,8 @@ export class SharedName<Version> {
       if (this.#isClosed) throw closed()
       const until = this.#now + asked.limit
       this.#waiting.add({ ...asked, until, resolve: resolve as Pending['resolve'], reject })
+      // A request that hangs may do so on a dead connection. The next one must not wait for it if nobody else does.
+      if (this.#batch.every(({ signal }) => signal.aborted)) this.#cancel.cancel(this.#batch[0]?.signal.reason)
       if (!this.#isRunning) inRootContext(() => void this.#run())
     })
   }
@@ -138,12 +143,15 @@ export class SharedName<Version> {
     while (this.#waiting.size > 0) {
       await new Promise(resolve => setImmediate(resolve)) // what is asked in this turn is carried out together
       const batch = [...this.#waiting]
+      this.#batch = batch
+      this.#cancel = new Cancel()
       const attempts: Attempt[] = []
       try {
         await this.#carryOut(batch, attempts)
       } catch (error) {
         const reason = attempts.length > 0 ? unknown(this.name, error) : error
-        for (const request of batch) this.#settle(request, () => request.reject(reason))
+        for (const asked of batch)
+          this.#settle(asked, () => asked.reject(asked.signal.aborted ? asked.signal.reason : reason))
       }
     }
     this.#isRunning = false
@@ -178,7 +186,7 @@ export class SharedName<Version> {
       try {
         const send = (signal: AbortSignal): Promise<Version | undefined> =>
           register.write(keyOf(this.name), value, this.#version, signal, keepOf(state, now))
-        version = await request(clock, limitOf(wanted, this.#now), send, { background: true })
+        version = await request(clock, limitOf(wanted, this.#now), send, { background: true, cancel: this.#cancel })
       } catch (error) {
         if (!LeaseError.is(error) || !error.retryable) {
           attempts.pop()
@@ -212,7 +220,8 @@ export class SharedName<Version> {
     const sent = this.#now
     const send = (own: AbortSignal): ReturnType<Register<Version>['read']> =>
       register.read(keyOf(this.name), signal ? AbortSignal.any([own, signal]) : own)
-    const entry = await request(clock, limit, send, { background: true })
+    const cancel = signal ? undefined : this.#cancel
+    const entry = await request(clock, limit, send, { background: true, cancel })
     this.roundTrip = this.#now - sent
     return this.#seen(entry, sent)
   }

@@ -35,8 +35,7 @@ test('what a process saw is kept in the record, so that others need not begin ag
 })
 
 test('the first of twenty one-shot processes after the ttl of a dead one takes over, where the age of a record is known', async () => {
-  const system = new System()
-  system.knowsAge = true
+  const system = Object.assign(new System(), { knowsAge: true })
   await hold(system.start(), claimOf('a'))
   const answers: boolean[] = []
   for (let index = 0; index < 20; index += 1) {
@@ -287,6 +286,35 @@ test('while a register cannot watch, the store polls', async () => {
   await system.start().release(holder, signal)
   await pass(system, 600)
   expect(wakes[0]).toBeGreaterThan(0)
+})
+
+test('a claim that was withdrawn is refused by every process for 5 s from its last release', async () => {
+  const system = Object.assign(new System(), { knowsAge: true })
+  const [one, two] = [system.start(), system.start()]
+  const claim = claimOf('a')
+  expect(await one.release(claim, signal)).toBe('gone')
+  expect(await held(two, claim)).toBe(false)
+  await system.clock.advance(4_000)
+  expect(await one.release(claim, signal)).toBe('gone')
+  await system.clock.advance(4_000)
+  expect(await held(two, claim)).toBe(false)
+  await system.clock.advance(1_000)
+  expect(await held(two, claim)).toBe(true)
+})
+
+test('a release wakes the waiter of the same process at once', async () => {
+  const system = new System()
+  const { store, holder, wakes } = await waiting(system, 1)
+  await store.release(holder, signal)
+  expect(wakes).toEqual([1])
+})
+
+test('waiters are woken while the store cannot be read, so that they find out the reason', async () => {
+  const system = new System()
+  const { wakes } = await waiting(system, 2)
+  system.read = () => Promise.reject(new Error('no connection'))
+  await pass(system, 600)
+  expect(Math.min(...wakes)).toBeGreaterThan(0)
 })
 
 test.each([

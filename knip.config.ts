@@ -26,7 +26,6 @@ const config: KnipConfig = {
       ignore: ['test/package/fixtures/**', 'examples/integrations/**'], // with packages of their own
       ignoreDependencies: [
         'holdfast',
-        '@aws-sdk/client-dynamodb',
         '@azure/storage-blob',
         '@nats-io/jetstream',
         '@nats-io/kv',

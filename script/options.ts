@@ -36,6 +36,7 @@ const LISTED: readonly Listed[] = [
   ['`mysql`', 'src/stores/mysql/index.ts', 'MysqlOptions'],
   ['`etcd`', 'src/stores/etcd/options.ts', 'EtcdOptions'],
   ['`zookeeper`', 'src/stores/zookeeper/options.ts', 'ZooKeeperOptions'],
+  ['`dynamodb`', 'src/stores/dynamodb/client.ts', 'DynamoDbOptions'],
   ['`cas`', 'src/stores/cas/index.ts', 'CasOptions'],
   ['Every fence', 'src/fencing/fence.ts', 'FenceOptions'],
   ['Each call of a fence, and `inTurn`', 'src/fencing/fence.ts', 'FenceCallOptions'],

@@ -116,6 +116,15 @@ export const ENGINES: readonly Engine[] = [
     clients: [],
     open: async url => (await import('./stores/zookeeper/open.ts')).openZooKeeper(url),
   },
+  {
+    name: 'dynamodb',
+    schemes: ['dynamodb:'],
+    example: 'dynamodb://eu-central-1/holdfast',
+    clients: ['@aws-sdk/client-dynamodb'],
+    open: async url => (await import('./stores/dynamodb/open.ts')).openDynamoDb(url),
+    forgetNames: async (url, names) => (await import('./stores/dynamodb/open.ts')).forgetNames(url, names),
+    migrate: async url => (await import('./stores/dynamodb/open.ts')).migrateUrl(url),
+  },
 ]
 
 /** The engine of a URL. Throws `INVALID_ARGUMENT` for an unknown scheme or an invalid port. */

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { conformanceCases, excludedCases } from '../lab/conformance/index.ts'
 import { ENGINES } from '../src/engines.ts'
 import { memoryRegisterHarness, sqlRegisterHarness } from './harnesses/cas.ts'
+import { dynamodbHarness } from './harnesses/dynamodb.ts'
 import { etcdHarness } from './harnesses/etcd.ts'
 import { type StoreHarness, usualCases } from './harnesses/harness.ts'
 import { memoryHarness } from './harnesses/memory.ts'
@@ -28,6 +29,7 @@ const sources: readonly (() => StoreHarness | StoreHarness[])[] = [
   zookeeperHarness,
   memoryRegisterHarness,
   sqlRegisterHarness,
+  dynamodbHarness,
 ]
 const all = sources.flatMap(source => source())
 

@@ -29,7 +29,7 @@ const RINGS: Record<string, readonly string[]> = {
   'src/stores/wire': ['src/contract', 'src/stores/rules', 'src/stores/url'],
   'src/stores/quorum': SKELETON,
   'src/stores/cas': SKELETON,
-  ...Object.fromEntries(ENGINES.map(({ name }) => [`src/stores/${name}`, SKELETON])),
+  ...Object.fromEntries(ENGINES.map(({ name }) => [`src/stores/${name}`, [...SKELETON, 'src/stores/cas']])),
   'src/stores/redlock': [...SKELETON, 'src/stores/quorum', 'src/stores/redis'],
   'src/fencing': ['src/contract', 'src/core/work.ts', 'src/stores'],
   'src/observe': ['src/contract'],

@@ -123,4 +123,14 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
     },
     load: async () => (await import('./zookeeper.ts')).startZooKeeper,
   },
+  dynamodb: {
+    what: "Amazon's DynamoDB Local",
+    faults: [...DEFAULT, ...ONE_SERVER],
+    others: ['client-clock', 'server-forget'],
+    known: {
+      what: 'the table is restored from an empty backup while names are held: there they are free',
+      faults: ['server-forget'],
+    },
+    load: async () => (await import('./dynamodb.ts')).startDynamoDbLocal,
+  },
 }

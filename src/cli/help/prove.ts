@@ -53,7 +53,7 @@ export const PROVE: CommandHelp = {
     {
       title: 'Engines',
       rows: [],
-      text: ['sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, mysql, etcd, zookeeper'],
+      text: ['sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, mysql, etcd, zookeeper, dynamodb'],
     },
     {
       title: 'Faults',

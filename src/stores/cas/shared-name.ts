@@ -122,11 +122,14 @@ export class SharedName<Version> {
 
   /** The name now, for people. It writes nothing. `listed`: its record, which may be old. */
   async look(signal: AbortSignal, listed?: Entry<Version>): Promise<Name> {
-    const [seenAt, isAlone] = [this.#seenAt, this.isIdle]
+    const [seenAt, isAlone, sent] = [this.#seenAt, this.isIdle, this.#now]
     const seen = listed ? this.#seen(listed, Number.NEGATIVE_INFINITY) : await this.#read(LONGEST_REQUEST, signal)
     // What was read may be older than what this process has written meanwhile.
     if (isAlone && this.isIdle && this.#seenAt === seenAt) this.#learn(seen)
-    return new Name(this.#now, seen.view.state)
+    // A lease that ended while its record was read may have been renewed meanwhile, so it is shown as it was before.
+    const { state } = seen.view
+    const now = this.#now
+    return new Name(state.holders.some(({ expires }) => expires > sent && expires <= now) ? sent : now, state)
   }
 
   close(): void {

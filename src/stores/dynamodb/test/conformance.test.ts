@@ -1,0 +1,4 @@
+import { conform } from '../../../../test/harnesses/conform.ts'
+import { dynamodbHarness } from '../../../../test/harnesses/dynamodb.ts'
+
+conform(dynamodbHarness())

@@ -37,6 +37,7 @@ const LISTED: readonly Listed[] = [
   ['`etcd`', 'src/stores/etcd/options.ts', 'EtcdOptions'],
   ['`zookeeper`', 'src/stores/zookeeper/options.ts', 'ZooKeeperOptions'],
   ['`dynamodb`', 'src/stores/dynamodb/client.ts', 'DynamoDbOptions'],
+  ['`azureBlob`', 'src/stores/azure-blob/index.ts', 'AzureBlobOptions'],
   ['`cas`', 'src/stores/cas/index.ts', 'CasOptions'],
   ['Every fence', 'src/fencing/fence.ts', 'FenceOptions'],
   ['Each call of a fence, and `inTurn`', 'src/fencing/fence.ts', 'FenceCallOptions'],

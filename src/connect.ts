@@ -39,6 +39,7 @@ const DEFAULT_TIMEOUT = 5_000
  *     mysql://[user:password@]host[:port]/database[?table=…&create=true&tls=true]
  *     etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]
  *     zookeeper://[user:password@]host[:port][,host[:port]…][/chroot][?prefix=…]
+ *     azure-blob:CONTAINER[?prefix=…]
  *
  * Rejects, and leaves nothing open:
  * - `ACCESS_DENIED`, `NOT_MIGRATED`, `FORMAT_MISMATCH`: at once, when the store says so.

@@ -125,6 +125,14 @@ export const ENGINES: readonly Engine[] = [
     forgetNames: async (url, names) => (await import('./stores/dynamodb/open.ts')).forgetNames(url, names),
     migrate: async url => (await import('./stores/dynamodb/open.ts')).migrateUrl(url),
   },
+  {
+    name: 'azure-blob',
+    schemes: ['azure-blob:'],
+    example: 'azure-blob:leases',
+    clients: ['@azure/storage-blob'],
+    open: async url => (await import('./stores/azure-blob/open.ts')).openAzureBlob(url),
+    migrate: async url => (await import('./stores/azure-blob/open.ts')).migrateUrl(url),
+  },
 ]
 
 /** The engine of a URL. Throws `INVALID_ARGUMENT` for an unknown scheme or an invalid port. */

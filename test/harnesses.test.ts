@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { conformanceCases, excludedCases } from '../lab/conformance/index.ts'
 import { ENGINES } from '../src/engines.ts'
+import { azureBlobHarness } from './harnesses/azure-blob.ts'
 import { memoryRegisterHarness, sqlRegisterHarness } from './harnesses/cas.ts'
 import { dynamodbHarness } from './harnesses/dynamodb.ts'
 import { etcdHarness } from './harnesses/etcd.ts'
@@ -27,6 +28,7 @@ const sources: readonly (() => StoreHarness | StoreHarness[])[] = [
   mysqlHarness,
   etcdHarness,
   zookeeperHarness,
+  azureBlobHarness,
   memoryRegisterHarness,
   sqlRegisterHarness,
   dynamodbHarness,

@@ -42,8 +42,9 @@ test('every type of ours that a public signature names can be imported', () => {
 
 describe.each(ENGINES)('the store $name', ({ name, clients }) => {
   test('exports a function of its name', () => {
+    const exported = name.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
     expect(read(`src/stores/${name}/index.ts`)).toMatch(
-      new RegExp(`^export (async )?function ${name}\\b|^export \\{.*\\b${name}\\b`, 'm'),
+      new RegExp(`^export (async )?function ${exported}\\b|^export \\{.*\\b${exported}\\b`, 'm'),
     )
   })
 

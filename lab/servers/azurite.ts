@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { LeaseError } from '../../src/index.ts'
 import { type Command, newPlace, ServerProcess } from './process.ts'
+import { until } from './until.ts'
 
 const MAIN = join(import.meta.dirname, 'azurite/node_modules/azurite/dist/src/blob/main.js')
 
@@ -26,6 +27,16 @@ export class Azurite extends ServerProcess {
   connectionStringAt(port: number): string {
     const endpoint = `http://${this.host}:${port}/${ACCOUNT}`
     return `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};BlobEndpoint=${endpoint};`
+  }
+
+  /** Azurite writes what it has confirmed only every 5 s, and when it is asked to end. So it is killed after that. */
+  override async kill(): Promise<void> {
+    if (!this.isRunning) return
+    this.resume()
+    const { length } = this.output
+    process.kill(-this.pid, 'SIGTERM')
+    await until('Azurite is closed', () => !this.isRunning || this.output.slice(length).includes('successfully closed'))
+    await super.kill()
   }
 
   protected override command(): Command {

@@ -47,6 +47,9 @@ export async function pages(): Promise<[path: string, change: (text: string) => 
   ]
 }
 
+/** An account that exists nowhere: nothing is sent to it. */
+process.env.AZURE_STORAGE_CONNECTION_STRING ??= 'UseDevelopmentStorage=true'
+
 async function promised({ page, at }: Listed): Promise<Promised> {
   await using store = await openAt(at)
   return { page, name: store.kind, guarantees: store.guarantees }

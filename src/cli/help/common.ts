@@ -28,4 +28,5 @@ export const STORE_URLS: readonly string[] = [
   'etcd://host:2379,host:2379, etcds://host:2379',
   'zookeeper://host:2181,host:2181/chroot',
   'dynamodb://REGION/TABLE',
+  'azure-blob:CONTAINER',
 ]

@@ -1,0 +1,23 @@
+import { ContainerClient } from '@azure/storage-blob'
+import { startAzurite } from '../../lab/servers/azurite.ts'
+import { azureBlob } from '../../src/stores/azure-blob/index.ts'
+import type { StoreHarness } from './harness.ts'
+import { registerHarness } from './register.ts'
+
+const CONTAINER = 'leases'
+
+/** Azurite, the emulator. */
+export function azureBlobHarness(): StoreHarness {
+  return registerHarness({
+    name: 'azure-blob',
+    store: 'azure-blob',
+    async start(stack) {
+      const server = stack.use(await startAzurite())
+      await new ContainerClient(server.connectionString, CONTAINER).create()
+      return { servers: [server] as const }
+    },
+    connect: ({ servers: [server] }, _, [port = server.port] = []) =>
+      azureBlob(new ContainerClient(server.connectionStringAt(port), CONTAINER)),
+    lacks: { jump: 'nobody can set the clocks of Azure' },
+  })
+}

@@ -12,7 +12,6 @@ const config: KnipConfig = {
         'script/npm-files.ts',
         'script/pictures.ts',
         'script/proof/prove.ts',
-        'script/serverless.ts',
         'examples/*.ts',
         'examples/{dashboard,invoices}/*.ts',
         'test/alongside/worker.ts',

@@ -17,6 +17,7 @@ const config: KnipConfig = {
         'test/alongside/worker.ts',
         'test/browser/holder.ts',
         'test/clones/{clone,generator}.ts',
+        'test/mixed/worker.ts',
         'test/names/{dead-name-server,silent-address}.ts',
         'test/stalls/monitor.ts',
         '{src,test}/**/*.test.ts',

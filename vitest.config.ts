@@ -7,11 +7,11 @@ import { isFull } from './test/tier.ts'
 
 /** These take half a minute or more. */
 const LONG =
-  /\/(conformance[^/]*|lab\/run\/run|etcd\/test\/cluster|advice\/test\/ttl|failover|thread\/test\/\w+|limits\/\w+|demo|screens|death|fleet)\.test\.ts$/
+  /\/(conformance[^/]*|lab\/run\/run|etcd\/test\/cluster|advice\/test\/ttl|failover|thread\/test\/\w+|limits\/\w+|mixed\/mixed|demo|screens|death|fleet)\.test\.ts$/
 
 /** They need Chromium, or packages that only `./script/test --full` installs. */
 const FULL_ONLY = [
-  'test/{browser,alongside}/**',
+  'test/{browser,alongside,mixed}/**',
   'test/package/{managers,runtimes,tarballs}.test.ts',
   'examples/integrations/**',
 ]

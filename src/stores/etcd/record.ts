@@ -5,7 +5,7 @@ import { type Asker, positionLifetime } from '../rules/name.ts'
 import { secondsOf } from './keys.ts'
 import type { KeyValue } from './messages.ts'
 
-const FORMAT = 2
+const FORMAT = 3
 
 /** The value of a claim's key. Another program may have written anything. */
 interface Details {

@@ -153,7 +153,7 @@ test('a note wakes no waiter, and the release after it does', async () => {
 
 test('fields of another version next to the note are kept', async () => {
   const claim = claimOf(name())
-  const value = { format: 2, id: claim.id, owner: 'newer version', note: 'old', ttl: 10_000, more: ['x'] }
+  const value = { format: 3, id: claim.id, owner: 'newer version', note: 'old', ttl: 10_000, more: ['x'] }
   const key = `holdfast\t${claim.name}\theld\t${claim.id}`
   await server.call('kv/put', { key: base64(key), value: base64(JSON.stringify(value)) })
   expect(await store.annotate({ ...claim, note: 'new' }, signal)).toBe(true)

@@ -50,7 +50,7 @@ describe('the data in etcd', () => {
     expect(found?.create_revision).toBe(token.toString())
     const { id } = claim
     expect(JSON.parse(Buffer.from(found?.value ?? '', 'base64').toString())).toEqual({
-      format: 2,
+      format: 3,
       id,
       owner: 'me',
       note: 'why',
@@ -247,7 +247,7 @@ describe('changes by other programs', () => {
 
   test('a key without a lease does not cause constant requests', async () => {
     const claim = claimOf(name(), { queue: true })
-    const value = base64(JSON.stringify({ format: 2, id: 'x', owner: 'by hand', note: '', ttl: 1 }))
+    const value = base64(JSON.stringify({ format: 3, id: 'x', owner: 'by hand', note: '', ttl: 1 }))
     await server.call('kv/put', { key: base64(`holdfast\t${claim.name}\theld\tx`), value })
     const answer = await store.acquire(claim, signal)
     expect(answer).toMatchObject({ held: false, ahead: 0, holder: { owner: 'by hand' } })

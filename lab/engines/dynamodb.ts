@@ -1,6 +1,6 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { migrate } from '../../src/index.ts'
+import { connect, migrate } from '../../src/index.ts'
 import { oneAtATime, serverFaults } from '../faults/server-faults.ts'
 import { startDynamoDb } from '../servers/dynamodb.ts'
 import type { Engine, EngineOptions } from './engine.ts'
@@ -19,6 +19,9 @@ export async function startDynamoDbLocal({ ttl }: EngineOptions): Promise<Engine
   await server.kill('SIGTERM')
   copyFileSync(data, empty)
   await server.start()
+  // The first requests to Java take longer than those of a short ttl may.
+  await using locks = await connect(urlBy(server.port), { timeout: 10_000 })
+  for (let index = 0; index < 50; index += 1) await locks.using('warm-up', async () => {})
   return {
     name: 'dynamodb',
     versions: { 'dynamodb-local': 'of amplify-dynamodb-simulator' },

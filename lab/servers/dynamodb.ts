@@ -8,7 +8,8 @@ const HOME = join(TOOLS, 'dynamodb')
 
 /** Amazon's DynamoDB Local. It keeps its data across restarts. */
 export async function startDynamoDb(): Promise<DynamoDbServer> {
-  const place = await newPlace('dynamodb')
+  // It syncs each write, which takes long on a busy disk. In memory its data outlive it all the same.
+  const place = await newPlace('dynamodb', existsSync('/dev/shm') ? '/dev/shm' : undefined)
   // It listens on all addresses, also on the one by which a port is reserved.
   await place.port.release()
   const server = new DynamoDbServer(place)

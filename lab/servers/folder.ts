@@ -15,14 +15,15 @@ const WATCHDOG = `
   done
   rm -rf "$0" || { sleep 1; rm -rf "$0"; }`
 
-let root: string | undefined
+const roots = new Map<string, string>()
 
 /**
  * A new temporary folder. When this process ends, even by SIGKILL, the folder is removed, and the process group in its
  * file `pid` is killed.
  */
-export function newFolder(name: string): string {
-  root ??= watch(mkdtempSync(join(tmpdir(), 'holdfast-servers-')))
+export function newFolder(name: string, parent: string = tmpdir()): string {
+  const root = roots.get(parent) ?? watch(mkdtempSync(join(parent, 'holdfast-servers-')))
+  roots.set(parent, root)
   chmodSync(root, 0o711) // a server of another user must find its own folder
   return mkdtempSync(join(root, `${name}-`))
 }

@@ -13,8 +13,8 @@ export interface Place {
   readonly folder: string
 }
 
-export async function newPlace(name: string): Promise<Place> {
-  return { port: await reservePort(), folder: newFolder(name) }
+export async function newPlace(name: string, parent?: string): Promise<Place> {
+  return { port: await reservePort(), folder: newFolder(name, parent) }
 }
 
 export interface Command {

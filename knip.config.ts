@@ -24,7 +24,7 @@ const config: KnipConfig = {
       ],
       project: ['src/**/*.ts', 'test/**/*.ts', 'script/**/*.ts', 'examples/**/*.ts', '*.config.ts'],
       ignore: ['test/package/fixtures/**', 'examples/integrations/**'], // with packages of their own
-      ignoreDependencies: ['holdfast', '@nats-io/jetstream', '@nats-io/kv', '@nats-io/transport-node'], // a link to the checkout, for the drop-ins
+      ignoreDependencies: ['holdfast'], // a link to the checkout, for the drop-ins
       ignoreBinaries: ['openssl', 'unshare'], // of the machine
     },
     'drop-ins/*': {

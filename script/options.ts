@@ -38,6 +38,8 @@ const LISTED: readonly Listed[] = [
   ['`zookeeper`', 'src/stores/zookeeper/options.ts', 'ZooKeeperOptions'],
   ['`dynamodb`', 'src/stores/dynamodb/client.ts', 'DynamoDbOptions'],
   ['`azureBlob`', 'src/stores/azure-blob/index.ts', 'AzureBlobOptions'],
+  ['`nats`', 'src/stores/nats/client.ts', 'NatsOptions'],
+  ['`migrate` of `holdfast/nats`', 'src/stores/nats/migrate.ts', 'Creation'],
   ['`cas`', 'src/stores/cas/index.ts', 'CasOptions'],
   ['Every fence', 'src/fencing/fence.ts', 'FenceOptions'],
   ['Each call of a fence, and `inTurn`', 'src/fencing/fence.ts', 'FenceCallOptions'],

@@ -133,6 +133,15 @@ export const ENGINES: readonly Engine[] = [
     open: async url => (await import('./stores/azure-blob/open.ts')).openAzureBlob(url),
     migrate: async url => (await import('./stores/azure-blob/open.ts')).migrateUrl(url),
   },
+  {
+    name: 'nats',
+    schemes: ['nats:', 'natss:'],
+    example: 'nats://localhost:4222/holdfast',
+    clients: ['@nats-io/kv'],
+    open: async url => (await import('./stores/nats/open.ts')).openNats(url),
+    forgetNames: async (url, names) => (await import('./stores/nats/open.ts')).forgetNames(url, names),
+    migrate: async url => (await import('./stores/nats/open.ts')).migrateUrl(url),
+  },
 ]
 
 /** The engine of a URL. Throws `INVALID_ARGUMENT` for an unknown scheme or an invalid port. */

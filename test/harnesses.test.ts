@@ -10,6 +10,7 @@ import { etcdHarness } from './harnesses/etcd.ts'
 import { type StoreHarness, usualCases } from './harnesses/harness.ts'
 import { memoryHarness } from './harnesses/memory.ts'
 import { mysqlHarness } from './harnesses/mysql.ts'
+import { natsHarness } from './harnesses/nats.ts'
 import { advisoryHarness, postgresHarnesses } from './harnesses/postgres.ts'
 import { redisClientHarnesses, redisHarness, redisTopologyHarnesses } from './harnesses/redis.ts'
 import { redlockHarnesses } from './harnesses/redlock.ts'
@@ -32,6 +33,7 @@ const sources: readonly (() => StoreHarness | StoreHarness[])[] = [
   memoryRegisterHarness,
   sqlRegisterHarness,
   dynamodbHarness,
+  natsHarness,
 ]
 const all = sources.flatMap(source => source())
 

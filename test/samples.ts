@@ -26,7 +26,7 @@ export function samplesOfPages(): Sample[] {
         title: `TypeScript block ${index + 1} of ${page}`,
         file: `${page.replaceAll(/\W/g, '-')}-${index + 1}.ts`,
         text: `${hurried(program)}\n${STAND_INS}`,
-        needsServer: /redis|valkey|postgres|mysql|azure|\bs3\b|https:|from 'vitest'/i.test(block),
+        needsServer: /redis|valkey|postgres|mysql|azure|nats|\bs3\b|https:|from 'vitest'/i.test(block),
       }
     }),
   )

@@ -133,4 +133,14 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
     },
     load: async () => (await import('./dynamodb.ts')).startDynamoDbLocal,
   },
+  nats: {
+    what: 'a NATS cluster of three',
+    faults: [...DEFAULT, ...LEADER],
+    others: ['client-clock', 'server-forget'],
+    known: {
+      what: 'the servers are killed and forget the bucket while names are held: in a new one they are free',
+      faults: ['server-forget'],
+    },
+    load: async () => (await import('./nats.ts')).startNats,
+  },
 }

@@ -55,6 +55,10 @@ export class NatsServer extends ServerProcess {
     return cluster?.leader || undefined
   }
 
+  async version(): Promise<string> {
+    return ((await this.#get('varz')) as { version: string }).version
+  }
+
   override async stop(): Promise<void> {
     await super.stop()
     await this.#monitor.release()
@@ -78,6 +82,7 @@ export class NatsServer extends ServerProcess {
       const url = (port: Port | undefined): string => `nats://${this.host}:${port?.number}`
       args.push('--name', `n${member.index}`, '--cluster_name', 'tests', '--cluster', url(own))
       args.push('--routes', others.map(url).join(','))
+      args.push('--no_advertise') // clients go through the proxies that they were given
     }
     return { binary: 'nats-server', debianPackage: 'nats-server', args }
   }

@@ -25,6 +25,7 @@ const CHECKS: Readonly<Record<string, () => Promise<Check>>> = {
   dynamodb: async () => (await import('./dynamodb.ts')).checkDynamoDb,
   etcd: async () => (await import('./etcd.ts')).checkEtcd,
   mysql: async () => (await import('./mysql.ts')).checkMysql,
+  nats: async () => (await import('./nats.ts')).checkNats,
   postgres: async () => (await import('./postgres.ts')).checkPostgres,
   redis: async () => (await import('./redis.ts')).checkRedis,
   redlock: async () => (await import('./redlock.ts')).checkRedlock,

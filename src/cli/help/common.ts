@@ -25,6 +25,7 @@ export const STORE_URLS: readonly string[] = [
   'redlock://a:6379,b:6379,c:6379',
   'postgres://host/database',
   'mysql://host/database',
+  'nats://host/bucket',
   'etcd://host:2379,host:2379, etcds://host:2379',
   'zookeeper://host:2181,host:2181/chroot',
   'dynamodb://REGION/TABLE',

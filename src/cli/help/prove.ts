@@ -53,7 +53,9 @@ export const PROVE: CommandHelp = {
     {
       title: 'Engines',
       rows: [],
-      text: ['sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, mysql, etcd, zookeeper, dynamodb'],
+      text: [
+        'sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, mysql, etcd, zookeeper, dynamodb, nats',
+      ],
     },
     {
       title: 'Faults',

@@ -1,0 +1,149 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Entry, Register } from '../cas/index.ts'
+import type { Kv, NatsKvm } from './client.ts'
+import { failure, isConflict, notFit } from './failure.ts'
+
+/** What a record needs of a message besides its value: subject and headers. */
+const OVERHEAD = 2_000
+
+/** The limit of a message until the server has told it: its default. */
+const PAYLOAD = 1_048_576
+
+/** Days for which a bucket must keep records: the week of tokens, and the longest lease. */
+const DAYS = 8
+
+/** Milliseconds until a watch that has ended is begun again. */
+const PAUSE = 1_000
+
+interface Opened {
+  readonly kvm: NatsKvm
+  readonly kv: Kv
+  /** Called after the connection was lost, and messages perhaps with it. */
+  readonly onReconnect: Set<() => void>
+}
+
+/** The register of a bucket. It connects with the first request. */
+export function registerOf(
+  connect: () => Promise<NatsKvm>,
+  bucket: string,
+  close?: () => Promise<void>,
+): Register<number> {
+  let opening: Promise<Opened> | undefined
+  let most = PAYLOAD
+
+  async function open(): Promise<Opened> {
+    const kvm = await connect()
+    // The leader answers reads, whatever the bucket allows: `allow_direct` here lets replicas answer, which may lag.
+    const kv = await kvm.open(bucket, { allow_direct: false })
+    const { max_age: age = 0, max_msg_size: size = -1, discard } = (await kv.status()).streamInfo.config
+    if (age > 0 && age < DAYS * 86_400e9) throw notFit(bucket, `a ttl below ${DAYS} days`)
+    if (discard === 'old') throw notFit(bucket, 'the policy to discard old records')
+    const payload = kvm.js.nc.info?.max_payload ?? PAYLOAD
+    most = size > 0 ? Math.min(size, payload) : payload
+    const onReconnect = new Set<() => void>()
+    void tell(kvm, onReconnect)
+    return { kvm, kv, onReconnect }
+  }
+
+  /** Runs a request on the bucket. Its errors are those of leases. */
+  async function using<Answer>(run: (opened: Opened) => Promise<Answer>): Promise<Answer> {
+    try {
+      opening ??= open()
+      opening.catch(() => (opening = undefined))
+      return await run(await opening)
+    } catch (error) {
+      throw failure(error, bucket)
+    }
+  }
+
+  /** Writes unless the last message of the key, a record or the mark of a deletion, has another number. */
+  async function put({ js }: NatsKvm, key: string, value: string, last: number): Promise<number | undefined> {
+    const prefix = js.apiPrefix === '$JS.API' ? '' : `${js.apiPrefix}.` // that of a JetStream domain
+    const expect = { lastSubjectSequence: last }
+    const id = { msgID: `${key}@${last}` }
+    const options = comparesAlone(js.nc.info?.version) ? { expect } : { expect, ...id }
+    try {
+      const { seq, duplicate } = await js.publish(`${prefix}$KV.${bucket}.${key}`, value, options)
+      return duplicate ? undefined : seq
+    } catch (error) {
+      if (isConflict(error)) return undefined
+      throw error
+    }
+  }
+
+  return {
+    get maxBytes() {
+      return most - OVERHEAD
+    },
+
+    read: key =>
+      using(async ({ kv }): Promise<Entry<number> | undefined> => {
+        const found = await kv.get(key)
+        return found?.operation === 'PUT' ? { value: found.string(), version: found.revision } : undefined
+      }),
+
+    write: (key, value, expected) =>
+      using(async ({ kvm, kv }) => {
+        const version = await put(kvm, key, value, expected ?? 0)
+        if (version !== undefined || expected !== undefined) return version
+        const found = await kv.get(key)
+        return found && found.operation !== 'PUT' ? put(kvm, key, value, found.revision) : undefined
+      }),
+
+    async *list(prefix, signal) {
+      const keys = await using(({ kv }) => kv.keys())
+      signal.addEventListener('abort', () => keys.stop(), { once: true })
+      for await (const key of keys) if (key.startsWith(prefix)) yield { key }
+      signal.throwIfAborted()
+    },
+
+    watch: (key, changed, signal) =>
+      using(async ({ kv, onReconnect }) => {
+        // The last message comes first, so the client knows after which one to go on when it has lost its consumer.
+        const watch = (): ReturnType<Kv['watch']> => kv.watch({ key, headers_only: true })
+        const first = await watch()
+        onReconnect.add(changed)
+        signal.addEventListener('abort', () => onReconnect.delete(changed), { once: true })
+        void follow(first, watch, changed, signal)
+      }),
+
+    ...(close && { close }),
+  }
+}
+
+/**
+ * Does the server compare the version itself? Before 2.10 a cluster compares it only with what it has already stored, so two
+ * writes that arrive together both happen. There a message id says what a write follows, and of each id the first one counts.
+ */
+function comparesAlone(version = '0'): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major > 2 || (major === 2 && minor >= 10)
+}
+
+/** Calls `changed` for each message, and begins again when a watch has ended. */
+async function follow(
+  first: Awaited<ReturnType<Kv['watch']>>,
+  again: () => ReturnType<Kv['watch']>,
+  changed: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let watch: typeof first | undefined = first
+  const stop = (): void => watch?.stop()
+  signal.addEventListener('abort', stop, { once: true })
+  while (!signal.aborted) {
+    try {
+      watch ??= await again()
+      if (signal.aborted) stop()
+      for await (const _ of watch) changed()
+    } catch {
+      // begun again below; until then the base looks as often as it keeps positions
+    }
+    watch = undefined
+    if (!signal.aborted) await sleep(PAUSE, undefined, { ref: false })
+  }
+}
+
+/** Calls the functions whenever the client has connected again, until the connection is closed. */
+async function tell({ js }: NatsKvm, onReconnect: ReadonlySet<() => void>): Promise<void> {
+  for await (const { type } of js.nc.status()) if (type === 'reconnect') for (const changed of onReconnect) changed()
+}

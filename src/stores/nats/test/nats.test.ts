@@ -1,0 +1,145 @@
+import { DiscardPolicy } from '@nats-io/jetstream'
+import { Kvm } from '@nats-io/kv'
+import { connect } from '@nats-io/transport-node'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type NatsCluster, type NatsServer, startNats, startNatsCluster } from '../../../../lab/servers/nats.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { Stack } from '../../../../test/harnesses/stack.ts'
+import { signal } from '../../../../test/support.ts'
+import { createLocks, connect as locksAt } from '../../../index.ts'
+import { migrate as migrateUrl } from '../../../migrate.ts'
+import { migrate, nats } from '../index.ts'
+import { registerOf } from '../register.ts'
+
+const stack = new Stack()
+afterAll(() => stack.end())
+
+async function kvmAt(servers: string | string[]): Promise<Kvm> {
+  const options = { servers, maxReconnectAttempts: -1, reconnectTimeWait: 50, pingInterval: 1_000, timeout: 10_000 }
+  return new Kvm(stack.adopt(await connect(options), connection => connection.close()))
+}
+
+describe('one server', () => {
+  let server: NatsServer
+  let kvm: Kvm
+  beforeAll(async () => {
+    server = stack.use(await startNats())
+    kvm = await kvmAt(server.address)
+    await migrate(kvm)
+  })
+
+  test.each(['delete', 'purge'] as const)('a version does not return after a %s', async how => {
+    const register = registerOf(async () => kvm, 'holdfast')
+    const kv = await kvm.open('holdfast')
+    const first = await register.write(how, 'one', undefined, signal, 0)
+    await kv[how](how)
+    expect(await register.read(how, signal)).toBeUndefined()
+    expect(await register.write(how, 'stale', first, signal, 0)).toBeUndefined()
+    const second = await register.write(how, 'two', undefined, signal, 0)
+    expect(second).toBeGreaterThan(first as number)
+    expect(await register.write(how, 'stale', first, signal, 0)).toBeUndefined()
+    expect(await register.write(how, 'again', undefined, signal, 0)).toBeUndefined()
+    expect((await register.read(how, signal))?.value).toBe('two')
+  })
+
+  test('tokens rise although the record was deleted', async () => {
+    await using locks = createLocks(nats(kvm))
+    const first = await locks.acquire('deleted')
+    await (await kvm.open('holdfast')).delete('deleted')
+    await using second = await locks.acquire('deleted')
+    expect(second.token).toBeGreaterThan(first.token)
+  })
+
+  test('a bucket that is missing, or forgets records, is refused with what to do', async () => {
+    await kvm.create('short', { ttl: 60_000 })
+    const manager = await kvm.js.jetstreamManager()
+    await kvm.create('old')
+    await manager.streams.update('KV_old', { discard: DiscardPolicy.Old })
+    const acquire = async (bucket: string): Promise<unknown> => {
+      await using locks = createLocks(nats(kvm, { bucket }))
+      return await locks.acquire('name', { wait: 2_000 }).catch((error: unknown) => error)
+    }
+    expect(await acquire('missing')).toMatchObject({ code: 'NOT_MIGRATED' })
+    expect(await acquire('short')).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    expect(await acquire('old')).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+  })
+
+  test('another client is refused', () => {
+    expect(() => nats(kvm.js.nc as never)).toThrow('needs a Kvm of @nats-io/kv 3')
+    expect(() => nats(kvm, { bucket: 'a.b' })).toThrow('the bucket must be')
+  })
+
+  test('a URL names servers and a bucket', async () => {
+    const url = `nats://${server.address}/by-url`
+    expect(await migrateUrl(url)).toEqual(['by-url'])
+    await using locks = await locksAt(url)
+    expect(await locks.using('name', async () => 'done')).toBe('done')
+  })
+
+  test('a value that fills the message of the server is written', async () => {
+    const register = registerOf(async () => kvm, 'holdfast')
+    await register.read('large', signal)
+    const value = 'x'.repeat(register.maxBytes)
+    await register.write('large'.padEnd(765, '-'), value, undefined, signal, 0)
+    expect((await register.read('large'.padEnd(765, '-'), signal))?.value).toBe(value)
+  })
+})
+
+describe('a cluster of three', { timeout: 120_000 }, () => {
+  let cluster: NatsCluster
+  let kvms: Kvm[]
+  beforeAll(async () => {
+    cluster = stack.use(await startNatsCluster())
+    kvms = await Promise.all(cluster.addresses.map(address => kvmAt([address])))
+    await until('the bucket exists', async () => {
+      return migrate(kvms[0] as Kvm, { bucket: 'three' }).then(
+        () => true,
+        () => undefined,
+      )
+    })
+  }, 120_000)
+
+  test('of writes that arrive together at three servers, one happens', async () => {
+    const registers = kvms.map(kvm => registerOf(async () => kvm, 'three'))
+    let version: number | undefined
+    for (let round = 0; round < 50; round += 1) {
+      const writes = registers.flatMap((register, index) =>
+        [0, 1, 2].map(copy => register.write('contended', `${round} ${index} ${copy}`, version, signal, 0)),
+      )
+      const happened = (await Promise.all(writes)).filter(written => written !== undefined)
+      expect(happened).toHaveLength(1)
+      version = happened[0]
+      for (const register of registers) expect((await register.read('contended', signal))?.version).toBe(version)
+    }
+  })
+
+  test('reads see every write although the bucket lets replicas answer', async () => {
+    await until('the bucket exists', () =>
+      (kvms[0] as Kvm).create('direct', { replicas: 3, allow_direct: true }).catch(() => undefined),
+    )
+    const registers = kvms.map(kvm => registerOf(async () => kvm, 'direct'))
+    let version: number | undefined
+    for (let round = 0; round < 100; round += 1) {
+      version = await registers[round % 3]?.write('key', String(round), version, signal, 0)
+      const read = await Promise.all(registers.map(register => register.read('key', signal)))
+      expect(read.map(entry => entry?.value)).toEqual(Array(3).fill(String(round)))
+    }
+  })
+
+  test('a lease is kept, and its waiter served, when the leader of the bucket is killed', async () => {
+    const all = await kvmAt(cluster.addresses)
+    await using locks = createLocks(nats(all, { bucket: 'three' }), { ttl: 30_000 })
+    await using others = createLocks(nats(await kvmAt(cluster.addresses), { bucket: 'three' }), { ttl: 30_000 })
+    const lease = await locks.acquire('name')
+    const waiter = others.acquire('name')
+    waiter.catch(() => {}) // it is awaited below
+    const { streamInfo } = await (await all.open('three')).status()
+    const leader = cluster.servers[Number(streamInfo.cluster?.leader?.slice(1))] as NatsServer
+    await leader.kill()
+    await until('another server leads', () => locks.using('other', async () => true).catch(() => undefined))
+    expect(await lease.release()).toBe('released')
+    await using second = await waiter
+    expect(second.token).toBeGreaterThan(lease.token)
+    await leader.start()
+  })
+})

@@ -1,0 +1,4 @@
+import { natsHarness } from '../harnesses/nats.ts'
+import { differ } from './differ.ts'
+
+differ(natsHarness())

@@ -131,6 +131,7 @@ export const ENGINES: readonly Engine[] = [
     example: 'azure-blob:leases',
     clients: ['@azure/storage-blob'],
     open: async url => (await import('./stores/azure-blob/open.ts')).openAzureBlob(url),
+    forgetNames: async (url, names) => (await import('./stores/azure-blob/open.ts')).forgetNames(url, names),
     migrate: async url => (await import('./stores/azure-blob/open.ts')).migrateUrl(url),
   },
   {

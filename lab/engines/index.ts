@@ -143,4 +143,14 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
     },
     load: async () => (await import('./nats.ts')).startNats,
   },
+  'azure-blob': {
+    what: 'Azurite, the emulator of Azure Blob Storage',
+    faults: [...DEFAULT, ...ONE_SERVER],
+    others: ['client-clock', 'server-forget'],
+    known: {
+      what: 'the container is restored from an empty backup while names are held: there they are free',
+      faults: ['server-forget'],
+    },
+    load: async () => (await import('./azure-blob.ts')).startAzureBlob,
+  },
 }

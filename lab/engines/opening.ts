@@ -5,7 +5,8 @@ import type { Endpoint } from '../servers/port.ts'
 
 /** How a client process opens its store. It is sent to the process, so it is plain data. */
 export type Opening =
-  | { readonly url: string }
+  /** `env`: what the process must find in its environment. */
+  | { readonly url: string; readonly env?: Readonly<Record<string, string>> }
   /** PostgreSQL session advisory locks. The ttl is that of the session. */
   | { readonly advisory: string; readonly ttl: number }
   /** A master behind Sentinel. `proxies` has the address to use instead of each `host:port`. */
@@ -17,7 +18,10 @@ export type Opening =
 
 /** Opens the store. Rejects as `connect` does. */
 export async function openAt(opening: Opening): Promise<Store> {
-  if ('url' in opening) return openStore(opening.url)
+  if ('url' in opening) {
+    Object.assign(process.env, opening.env)
+    return openStore(opening.url)
+  }
   if ('advisory' in opening) {
     const { Pool } = driver<typeof import('pg')>('pg')
     const { advisory } = await import('../../src/stores/postgres/index.ts')

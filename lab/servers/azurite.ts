@@ -48,10 +48,19 @@ export class Azurite extends ServerProcess {
   }
 
   protected override async isReady(): Promise<boolean> {
+    return (await this.#list()).status === 403 // a request without a signature
+  }
+
+  /** Such as `3.35.0`. */
+  async version(): Promise<string> {
+    return (await this.#list()).headers.get('server')?.split('/')[1] ?? 'unknown'
+  }
+
+  async #list(): Promise<Response> {
     const response = await fetch(`http://${this.host}:${this.port}/${ACCOUNT}?comp=list`, {
       signal: AbortSignal.timeout(5_000),
     })
     await response.arrayBuffer()
-    return response.status === 403 // a request without a signature
+    return response
   }
 }

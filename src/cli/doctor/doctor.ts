@@ -22,6 +22,7 @@ type Check = (url: string, signal: AbortSignal) => Promise<Finding[]>
 
 /** The checks in addition to the trial, by engine. */
 const CHECKS: Readonly<Record<string, () => Promise<Check>>> = {
+  'azure-blob': async () => (await import('./azure-blob.ts')).checkAzureBlob,
   dynamodb: async () => (await import('./dynamodb.ts')).checkDynamoDb,
   etcd: async () => (await import('./etcd.ts')).checkEtcd,
   mysql: async () => (await import('./mysql.ts')).checkMysql,

@@ -54,7 +54,7 @@ export const PROVE: CommandHelp = {
       title: 'Engines',
       rows: [],
       text: [
-        'sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, mysql, etcd, zookeeper, dynamodb, nats',
+        'sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, mysql, etcd, zookeeper, dynamodb, nats, azure-blob',
       ],
     },
     {

@@ -1,0 +1,86 @@
+import { text } from 'node:stream/consumers'
+import type { Register } from '../cas/index.ts'
+import { failure, isConflict, isMissing } from './failure.ts'
+import { MARGIN } from './guarantees.ts'
+
+/** Before the names of blobs, unless a caller gives another. */
+export const PREFIX = 'holdfast/'
+
+/** The part of a `ContainerClient` of `@azure/storage-blob` that is used. */
+export interface AzureContainer {
+  getBlockBlobClient(name: string): {
+    download(
+      offset: number,
+      count: undefined,
+      options: { abortSignal: AbortSignal },
+    ): Promise<{
+      readonly etag?: string | undefined
+      readonly date?: Date | undefined
+      readonly lastModified?: Date | undefined
+      readonly readableStreamBody?: NodeJS.ReadableStream | undefined
+    }>
+    upload(
+      body: string,
+      bytes: number,
+      options: { abortSignal: AbortSignal; conditions: { ifMatch?: string; ifNoneMatch?: string } },
+    ): Promise<{ readonly etag?: string | undefined }>
+  }
+  listBlobsFlat(options: { prefix: string; abortSignal: AbortSignal }): AsyncIterable<{ readonly name: string }>
+}
+
+/** A blob for each key. Versions are ETags. */
+export class Blobs implements Register<string> {
+  readonly maxBytes = 400_000
+  readonly knowsAge = true
+  readonly #container: AzureContainer
+  readonly #prefix: string
+
+  constructor(container: AzureContainer, prefix: string) {
+    this.#container = container
+    this.#prefix = prefix
+  }
+
+  async read(key: string, abortSignal: AbortSignal): ReturnType<Register<string>['read']> {
+    try {
+      const blob = await this.#blob(key).download(0, undefined, { abortSignal })
+      const { etag, date, lastModified, readableStreamBody: body } = blob
+      if (!etag || !body || !date || !lastModified) throw new Error('the answer has no ETag, date or body')
+      const age = Math.max(0, date.getTime() - lastModified.getTime() - MARGIN)
+      return { value: await text(body), version: etag, age }
+    } catch (error) {
+      if (isMissing(error)) return undefined
+      throw failure(error)
+    }
+  }
+
+  async write(
+    key: string,
+    value: string,
+    expected: string | undefined,
+    abortSignal: AbortSignal,
+  ): Promise<string | undefined> {
+    const conditions = expected === undefined ? { ifNoneMatch: '*' } : { ifMatch: expected }
+    try {
+      const { etag } = await this.#blob(key).upload(value, Buffer.byteLength(value), { abortSignal, conditions })
+      if (!etag) throw new Error('the answer has no ETag')
+      return etag
+    } catch (error) {
+      if (isConflict(error) || isMissing(error)) return undefined
+      throw failure(error)
+    }
+  }
+
+  async *list(prefix: string, abortSignal: AbortSignal): ReturnType<Register<string>['list']> {
+    const { length } = this.#prefix
+    try {
+      for await (const { name } of this.#container.listBlobsFlat({ prefix: this.#prefix + prefix, abortSignal }))
+        yield { key: name.slice(length) }
+    } catch (error) {
+      throw failure(error)
+    }
+  }
+
+  #blob(key: string): ReturnType<AzureContainer['getBlockBlobClient']> {
+    return this.#container.getBlockBlobClient(this.#prefix + key)
+  }
+}

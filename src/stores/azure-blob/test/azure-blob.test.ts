@@ -1,0 +1,117 @@
+import { BlobServiceClient, ContainerClient, ContainerSASPermissions } from '@azure/storage-blob'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Azurite, startAzurite } from '../../../../lab/servers/azurite.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { claimOf, failureOf, hold, signal } from '../../../../test/support.ts'
+import { doctor } from '../../../cli/test/doctor.ts'
+import { connect, createLocks, migrate } from '../../../index.ts'
+import { failure } from '../failure.ts'
+import { type AzureContainer, azureBlob } from '../index.ts'
+import { forgetNames } from '../open.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+let server: Azurite
+let container: ContainerClient
+
+beforeAll(async () => {
+  server = await startAzurite()
+  vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', server.connectionString)
+  container = new ContainerClient(server.connectionString, 'leases')
+})
+afterAll(async () => {
+  vi.unstubAllEnvs()
+  await server.stop()
+})
+
+test('a container that is missing is named with the cure, which creates it and may run again', async () => {
+  await expect(connect('azure-blob:missing')).rejects.toMatchObject({
+    code: 'NOT_MIGRATED',
+    message: expect.stringContaining('run holdfast migrate'),
+  })
+  expect(await container.exists()).toBe(false)
+  for (let run = 0; run < 2; run += 1) expect(await migrate('azure-blob:leases')).toEqual(['leases'])
+  await using locks = await connect('azure-blob:leases?prefix=a')
+  await using lease = await locks.acquire('b c')
+  expect(lease.token).toBeGreaterThan(0n)
+  expect(await container.getBlobClient('ab=20c').exists()).toBe(true)
+  await forgetNames('azure-blob:leases?prefix=a', ['b c', 'never used'])
+  expect(await container.getBlobClient('ab=20c').exists()).toBe(false)
+})
+
+test('a process that has never seen a name takes over from a dead holder, and not before its ttl', async () => {
+  await container.createIfNotExists()
+  const ttl = 1_000
+  await hold(azureBlob(container), claimOf('dead', { ttl }))
+  const began = performance.now()
+  await until('another holds', async () => (await azureBlob(container).acquire(claimOf('dead'), signal)).held)
+  expect(performance.now() - began).toBeGreaterThanOrEqual(ttl - 50)
+})
+
+test('a login without a permission is refused as such, and once it is granted it serves', async () => {
+  await container.createIfNotExists()
+  const withPermissions = async (permissions: string): Promise<ContainerClient> => {
+    const expiresOn = new Date(Date.now() + 3_600_000)
+    const sas = { permissions: ContainerSASPermissions.parse(permissions), expiresOn }
+    return new ContainerClient(await container.generateSasUrl(sas))
+  }
+  await using denied = createLocks(azureBlob(await withPermissions('r')))
+  await expect(denied.acquire('sas')).rejects.toMatchObject({
+    code: 'ACCESS_DENIED',
+    message: expect.stringMatching(/docs\/stores\/azure-blob\.md/),
+  })
+  await using locks = createLocks(azureBlob(await withPermissions('rcwl')))
+  await using lease = await locks.acquire('sas')
+  expect(lease.token).toBeGreaterThan(0n)
+})
+
+test.each([
+  ['LeaseIdMissing', 412, 'INVALID_ARGUMENT', false],
+  ['AuthenticationFailed', 403, 'ACCESS_DENIED', false],
+  ['ServerBusy', 503, 'STORE_UNAVAILABLE', true],
+  ['ContainerBeingDeleted', 409, 'STORE_UNAVAILABLE', true],
+])('the answer %s is %s', (code, statusCode, is, retryable) => {
+  const headers = { get: (name: string) => (name === 'retry-after' ? '2' : undefined) }
+  const error = Object.assign(new Error('says\nRequestId:1'), { code, statusCode, response: { headers } })
+  expect(failure(error)).toMatchObject({ code: is, retryable, retryAfter: 2_000 })
+  expect(failure(error).message).toContain(`(${statusCode} ${code}: says)`)
+})
+
+test('a server that cannot be reached, and one that gave no answer, are told apart', () => {
+  const failed = (code: string) => failure(Object.assign(new Error('why'), { code })).code
+  expect(failed('ECONNREFUSED')).toBe('STORE_UNAVAILABLE')
+  expect(failed('ECONNRESET')).toBe('OUTCOME_UNKNOWN')
+})
+
+test.each([
+  'azure-blob:',
+  'azure-blob:Leases',
+  'azure-blob://account/leases',
+  'azure-blob:a--b',
+  'azure-blob:leases?x=1',
+])('the URL %s is refused', url => expect(connect(url)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' }))
+
+test('an account that is missing or cannot be read is refused, and no key is repeated', async () => {
+  for (const account of ['', 'AccountKey=secret']) {
+    vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', account)
+    const failed = await failureOf(connect('azure-blob:leases'))
+    expect(failed).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('connection string') })
+    expect(String(failed)).not.toContain('secret')
+  }
+  vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', server.connectionString)
+})
+
+test('another client is refused, with the one that is needed', () => {
+  for (const other of [{}, undefined])
+    expect(() => azureBlob(other as AzureContainer)).toThrow(/ContainerClient of @azure\/storage-blob 12/)
+})
+
+test('doctor finds a container that is missing, and soft delete', async () => {
+  expect((await doctor('azure-blob:missing')).levels).toMatchObject({ 'azure-blob-container': 'problem' })
+  await container.createIfNotExists()
+  const sound = { lease: 'ok', tls: 'ok', clock: 'ok', 'azure-blob-container': 'ok', 'azure-blob-copies': 'ok' }
+  expect((await doctor('azure-blob:leases')).levels).toMatchObject(sound)
+  const service = BlobServiceClient.fromConnectionString(server.connectionString)
+  await service.setProperties({ deleteRetentionPolicy: { enabled: true, days: 7 } })
+  expect((await doctor('azure-blob:leases')).levels).toMatchObject({ ...sound, 'azure-blob-copies': 'warning' })
+})

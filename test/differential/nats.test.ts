@@ -1,4 +1,5 @@
 import { natsHarness } from '../harnesses/nats.ts'
 import { differ } from './differ.ts'
+import { asOneClient } from './one-client.ts'
 
-differ(natsHarness())
+differ(asOneClient(natsHarness()))

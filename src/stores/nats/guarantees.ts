@@ -3,7 +3,7 @@ import type { Guarantees } from '../../contract/store.ts'
 /** What is special about NATS. */
 export const guarantees: Partial<Guarantees> = {
   durability:
-    'a majority of the replicas of the bucket has each write before it is answered; unless sync_interval is always, each syncs its disk only every 2 minutes, so a power failure of all loses the last writes',
+    'a majority of the replicas of the bucket has each write before it is answered; unless sync_interval is always (nats-server 2.10), each syncs its disk only every 2 minutes, so a power failure of all loses the last writes',
   limits: [
     'After a leader was paused or cut off, it may for a moment answer reads of what was before. So a refusal or an inspection may be that old, and a release may answer gone for a lease that then ends by itself. A grant is a write, so it is not affected.',
     'NATS tells when a record was written by the wall clock of the leader of then, and does not tell the time of the leader of now, so nothing is judged by it.',

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, expect, test } from 'vitest'
+import { findBinary } from '../lab/servers/binary.ts'
 import { startEtcd } from '../lab/servers/etcd.ts'
 import { startPostgres } from '../lab/servers/postgres.ts'
 import { type RedisServer, startRedis } from '../lab/servers/redis.ts'
@@ -36,9 +37,13 @@ test('PostgreSQL was restored: later leases are lost, earlier ones end, and the 
   const server = stack.use(await startPostgres())
   const locks = await locksAt(`${server.url()}?create=true`)
   const before = await locks.acquire('before', { heartbeat: false })
-  const backup = execFileSync('pg_dump', ['--clean', '--schema=holdfast', server.url()], { encoding: 'utf8' })
+  const backup = execFileSync(
+    findBinary('pg_dump', 'postgresql-client').path,
+    ['--clean', '--schema=holdfast', server.url()],
+    { encoding: 'utf8' },
+  )
   const after = await locks.acquire('after')
-  execFileSync('psql', ['--quiet', '--set=ON_ERROR_STOP=1', server.url()], {
+  execFileSync(findBinary('psql', 'postgresql-client').path, ['--quiet', '--set=ON_ERROR_STOP=1', server.url()], {
     input: backup,
     stdio: ['pipe', 'ignore', 'pipe'],
   })

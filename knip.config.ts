@@ -12,6 +12,7 @@ const config: KnipConfig = {
         'script/npm-files.ts',
         'script/pictures.ts',
         'script/proof/prove.ts',
+        'script/sizing.ts',
         'examples/*.ts',
         'examples/{dashboard,invoices}/*.ts',
         'test/alongside/worker.ts',

@@ -27,11 +27,12 @@ export class Machine implements Clock {
   #timers: (() => void)[] = []
   #messages: (() => void)[] = []
 
-  constructor(name: string, world: World, random: Random) {
+  /** `drift`: the share by which its clock is at most too fast or slow. */
+  constructor(name: string, world: World, random: Random, drift = 0.008) {
     this.name = name
     this.#world = world
     this.#random = random
-    this.#rate = random.between(0.992, 1.008) // the margin of a deadline is for 1 %
+    this.#rate = random.between(1 - drift, 1 + drift) // the margin of a deadline is for 1 %
     this.#started = random.between(0, 1e6)
     this.#skew = random.between(-1e6, 1e6)
   }

@@ -35,6 +35,8 @@ export class World {
     while (!isOver()) {
       const event = this.#heap[0]
       if (!event || event.at > limit) {
+        await settled() // some promises take two turns of the event loop
+        if (this.#heap[0] !== event) continue
         this.now = limit
         return false
       }

@@ -16,10 +16,10 @@ export function contended(name: string, limit: number): LeaseError {
   return new LeaseError('STORE_UNAVAILABLE', `${what}: others wrote it first, or this process was busy; retry`)
 }
 
-/** The record has no room for another waiter. */
-export function full(name: string, waiters: number, maxBytes: number): LeaseError {
-  const what = `the record of ${JSON.stringify(name)} has room for ${maxBytes} bytes, and is full with ${waiters} waiters`
-  return new LeaseError('TOO_MANY_WAITERS', `${what}: try later, or let fewer wait`, { waited: 0 })
+/** The record has no room for another holder or waiter. */
+export function full(name: string, claims: number, maxBytes: number): LeaseError {
+  const what = `the record of ${JSON.stringify(name)} has room for ${maxBytes} bytes, and is full with ${claims} holders and waiters`
+  return new LeaseError('TOO_MANY_WAITERS', `${what}: try later, or let fewer hold and wait`, { waited: 0 })
 }
 
 /** The next token would not be exact. */

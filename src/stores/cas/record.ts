@@ -77,7 +77,7 @@ export function observe(stored: Stored, { sent, received, age = 0 }: Seen, befor
   const since = new Map<string, number>()
   const renewed = new Map<unknown, string>()
   const over = new Set<number>()
-  const written = received - Math.max(age, 0)
+  const written = received - (age > 0 ? age : 0)
   const sinceOf = (id: string, [write, elapsed]: Renewed): number => {
     const key = `${id} ${write}`
     const time = Math.min(written - elapsed, before.since.get(key) ?? Number.POSITIVE_INFINITY)

@@ -1,7 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import { randomId } from '../../contract/random-id.ts'
-import { backoff, Cancel, request } from '../../contract/request.ts'
+import { backoff, Cancel, pause, request } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
 import { Name, type Wakes } from '../rules/name.ts'
@@ -63,8 +63,8 @@ const RECENT = 100
 /** The longest mean pause before another attempt, in round trips. So most of a crowd do not disturb the few that write next. */
 const MOST_PAUSES = 16
 
-/** The share of the largest value that waiters may fill. The rest is for holders, notes and withdrawals. */
-const FOR_WAITERS = 0.9
+/** The share of the largest value that new holders and waiters may fill. The rest is for renewals, notes and withdrawals. */
+const FOR_CLAIMS = 0.9
 
 /** The shortest time in milliseconds for which a free name keeps its record: until then wall clocks differ, and tokens need it. */
 const KEPT = 7 * 24 * 3_600_000
@@ -123,9 +123,13 @@ export class SharedName<Version> {
   /** The name now, for people. It writes nothing. `listed`: its record, which may be old. */
   async look(signal: AbortSignal, listed?: Entry<Version>): Promise<Name> {
     const [seenAt, isAlone, sent] = [this.#seenAt, this.isIdle, this.#now]
-    const seen = listed ? this.#seen(listed, Number.NEGATIVE_INFINITY) : await this.#read(LONGEST_REQUEST, signal)
-    // What was read may be older than what this process has written meanwhile.
-    if (isAlone && this.isIdle && this.#seenAt === seenAt) this.#learn(seen)
+    const cancel = new Cancel()
+    signal.addEventListener('abort', () => cancel.cancel(signal.reason))
+    const seen = listed ? this.#seen(listed, Number.NEGATIVE_INFINITY) : await this.#read(LONGEST_REQUEST, cancel)
+    // What was read may be older than what this process has written meanwhile, and what was listed than what it has read.
+    const last = this.#view.writes.at(-1)
+    const isNew = !listed || last === undefined || seen.view.writes.includes(last)
+    if (isNew && isAlone && this.isIdle && this.#seenAt === seenAt) this.#learn(seen)
     // A lease that ended while its record was read may have been renewed meanwhile, so it is shown as it was before.
     const { state } = seen.view
     const now = this.#now
@@ -134,7 +138,8 @@ export class SharedName<Version> {
 
   close(): void {
     this.#isClosed = true
-    for (const request of this.#waiting) this.#settle(request, () => request.reject(closed()))
+    for (const asked of this.#waiting) this.#settle(asked, () => asked.reject(closed()))
+    this.#cancel.cancel(closed())
   }
 
   get #now(): number {
@@ -145,33 +150,32 @@ export class SharedName<Version> {
     this.#isRunning = true
     while (this.#waiting.size > 0) {
       await new Promise(resolve => setImmediate(resolve)) // what is asked in this turn is carried out together
-      const batch = [...this.#waiting]
-      this.#batch = batch
       this.#cancel = new Cancel()
       const attempts: Attempt[] = []
       try {
-        await this.#carryOut(batch, attempts)
+        await this.#carryOut(attempts)
       } catch (error) {
-        const reason = attempts.length > 0 ? unknown(this.name, error) : error
-        for (const asked of batch)
+        for (const asked of this.#batch) {
+          const reason = isAttempted(asked, attempts) ? unknown(this.name, error) : error
           this.#settle(asked, () => asked.reject(asked.signal.aborted ? asked.signal.reason : reason))
+        }
       }
     }
     this.#isRunning = false
   }
 
-  /** Settles all requests of the batch, or throws. */
-  async #carryOut(batch: readonly Pending[], attempts: Attempt[]): Promise<void> {
+  /** Settles all requests that wait, also those that are asked before another attempt, or throws. */
+  async #carryOut(attempts: Attempt[]): Promise<void> {
     const { register, clock } = this.#shared
-    let isGuess = this.#mayGuess(batch)
+    let isGuess = this.#mayGuess([...this.#waiting])
     for (let conflicts = 0; ; ) {
+      this.#batch = this.#wanted([...this.#waiting], attempts)
+      if (this.#batch.length === 0) return
       if (!isGuess) {
-        const left = this.#wanted(batch, attempts)
-        if (left.length === 0) return
-        this.#learn(await this.#read(limitOf(left, this.#now)))
+        this.#learn(await this.#read(limitOf(this.#batch, this.#now)))
         this.#judge(attempts)
       }
-      const wanted = this.#wanted(batch, attempts)
+      const wanted = this.#wanted(this.#batch, attempts)
       if (wanted.length === 0) return
       const wasGuess = isGuess
       isGuess = false
@@ -198,17 +202,18 @@ export class SharedName<Version> {
         attempt.error = error // the write may have happened, which the next read shows
       }
       if (version !== undefined) {
-        this.#learn({ view: observe(stored, { sent: now, received: now }, this.#view), version })
+        this.#learn({ view: observe(stored, { sent: now, received: this.#now }, this.#view), version })
         this.#answer(decision)
         this.#shared.wake(this.name, wakes)
         return
       }
       if (wasGuess && !attempt.error) continue
       conflicts += 1
-      const pause = attempt.error
+      const delay = attempt.error
         ? backoff(conflicts)
         : Math.random() * Math.min(conflicts, MOST_PAUSES) * Math.max(this.roundTrip, 1)
-      await new Promise<void>(resolve => clock.after(pause, resolve, true))
+      const soonest = Math.min(...wanted.map(({ until }) => until)) - this.#now
+      await pause(clock, Math.min(delay, soonest / 2), { background: true, cancel: this.#cancel })
     }
   }
 
@@ -218,12 +223,10 @@ export class SharedName<Version> {
     return this.#view.state.waiters.length === 0 || this.#now - this.#seenAt < RECENT
   }
 
-  async #read(limit: number, signal?: AbortSignal): Promise<Known<Version>> {
+  async #read(limit: number, cancel: Cancel = this.#cancel): Promise<Known<Version>> {
     const { register, clock } = this.#shared
     const sent = this.#now
-    const send = (own: AbortSignal): ReturnType<Register<Version>['read']> =>
-      register.read(keyOf(this.name), signal ? AbortSignal.any([own, signal]) : own)
-    const cancel = signal ? undefined : this.#cancel
+    const send = (signal: AbortSignal): ReturnType<Register<Version>['read']> => register.read(keyOf(this.name), signal)
     const entry = await request(clock, limit, send, { background: true, cancel })
     this.roundTrip = this.#now - sent
     return this.#seen(entry, sent)
@@ -275,18 +278,23 @@ export class SharedName<Version> {
     return { answers, state: isChanged(before, state, now) ? state : undefined, now, wakes }
   }
 
-  /** The value to write. `undefined`: it would be too large, and the claims that join the queue were refused. */
+  /** The value to write. `undefined`: it would be too large, and the last claims that are new were refused. */
   #valueOf(stored: ReturnType<typeof store>, { answers }: Decision): string | undefined {
     const value = JSON.stringify(stored)
     const bytes = Buffer.byteLength(value)
     const { maxBytes } = this.#shared.register
-    const known = new Set(this.#view.state.waiters.map(({ id }) => id))
-    const joining = new Set(stored.waiters.map(({ id }) => id).filter(id => !known.has(id)))
-    if (bytes <= (joining.size > 0 ? FOR_WAITERS : 1) * maxBytes) return value
-    const { length } = this.#view.state.waiters
-    for (const asked of answers.keys())
-      if (joining.size === 0 || joining.has(asked.id ?? ''))
-        this.#settle(asked, () => asked.reject(full(this.name, length, maxBytes)))
+    const { holders, waiters } = this.#view.state
+    const known = new Set([...holders, ...waiters].map(({ id }) => id))
+    const joining = new Map([...stored.holders, ...stored.waiters].map(each => [each.id, each]))
+    for (const id of known) joining.delete(id)
+    let excess = bytes - (joining.size > 0 ? FOR_CLAIMS : 1) * maxBytes
+    if (excess <= 0) return value
+    for (const asked of [...answers.keys()].toReversed()) {
+      const joined = joining.get(asked.id ?? '')
+      if (excess <= 0 || (joining.size > 0 && !joined)) continue
+      if (joined) excess -= Buffer.byteLength(JSON.stringify(joined))
+      this.#settle(asked, () => asked.reject(full(this.name, known.size, maxBytes)))
+    }
     return undefined
   }
 
@@ -299,7 +307,9 @@ export class SharedName<Version> {
       if (signal.aborted) this.#settle(asked, () => reject(signal.reason))
       else if (now >= until)
         this.#settle(asked, () =>
-          reject(attempts.length > 0 ? unknown(this.name, attempts.at(-1)?.error) : contended(this.name, limit)),
+          reject(
+            isAttempted(asked, attempts) ? unknown(this.name, attempts.at(-1)?.error) : contended(this.name, limit),
+          ),
         )
       return this.#waiting.has(asked)
     })
@@ -314,6 +324,11 @@ export class SharedName<Version> {
   #settle(asked: Pending, how: () => void): void {
     if (this.#waiting.delete(asked)) how()
   }
+}
+
+/** May a write have happened that decided the request? */
+function isAttempted(asked: Pending, attempts: readonly Attempt[]): boolean {
+  return attempts.some(({ decision }) => decision.answers.has(asked))
 }
 
 /** Milliseconds until the last of the requests is stale. */

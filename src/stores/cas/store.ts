@@ -36,7 +36,8 @@ export class CasStore<Version> implements Store {
   readonly #shared: Shared<Version>
   readonly #names = new Map<string, SharedName<Version>>()
   readonly #waiting = new Map<string, Waiting>()
-  #isClosed = false
+  /** Aborts once the store is closed. */
+  readonly #closing = new AbortController()
 
   constructor(register: Register<Version>, kind: string, guarantees: Guarantees, clock: Clock) {
     this.kind = kind
@@ -100,15 +101,16 @@ export class CasStore<Version> implements Store {
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     this.#check(signal)
-    if ('name' in query) return yield* await this.#records(query.name, signal)
+    const ended = AbortSignal.any([signal, this.#closing.signal])
+    if ('name' in query) return yield* await this.#records(query.name, ended)
     let page: Listed<Version>[] = []
     const read = async (): Promise<LeaseRecord[][]> => {
       const all = page
       page = []
       query.sent?.(all.length)
-      return Promise.all(all.map(({ key, entry }) => this.#records(nameOf(key) as string, signal, entry)))
+      return Promise.all(all.map(({ key, entry }) => this.#records(nameOf(key) as string, ended, entry)))
     }
-    for await (const listed of this.#register.list(keyOf(query.prefix), signal)) {
+    for await (const listed of this.#register.list(keyOf(query.prefix), ended)) {
       if (nameOf(listed.key) === undefined) continue // not ours
       if (page.push(listed) === PAGE) for (const records of await read()) yield* records
     }
@@ -116,8 +118,8 @@ export class CasStore<Version> implements Store {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#isClosed) return
-    this.#isClosed = true
+    if (this.#closing.signal.aborted) return
+    this.#closing.abort(closed())
     for (const name of this.#names.values()) name.close()
     for (const waiting of [...this.#waiting.values()]) waiting.close()
     await this.#register.close?.()
@@ -141,7 +143,7 @@ export class CasStore<Version> implements Store {
   }
 
   #check(signal: AbortSignal): void {
-    if (this.#isClosed) throw closed()
+    this.#closing.signal.throwIfAborted()
     signal.throwIfAborted()
   }
 

@@ -197,34 +197,6 @@ test('a system may delete a record that nobody needs, and is told for how long o
   expect(system.keep).toBeGreaterThan(ttl)
 })
 
-test('a full record refuses further waiters, and serves those that wait', async () => {
-  const system = new System()
-  system.maxBytes = 4_000
-  const store = system.start()
-  const holder = claimOf('a')
-  await hold(store, holder)
-  const waiters: Claim[] = []
-  let refused: unknown
-  while (!refused) {
-    const claim = claimOf('a', { queue: true, ttl: 60_000 })
-    await store.acquire(claim, signal).then(
-      () => waiters.push(claim),
-      error => {
-        refused = error
-      },
-    )
-  }
-  expect(waiters.length).toBeGreaterThan(10)
-  expect(refused).toMatchObject({
-    code: 'TOO_MANY_WAITERS',
-    retryable: true,
-    message: expect.stringMatching(/4000 bytes.*full with \d+ holders and waiters/),
-  })
-  expect(await store.annotate({ ...holder, note: 'n'.repeat(255) }, signal)).toBe(true)
-  expect(await store.release(holder, signal)).toBe('released')
-  expect(await held(store, waiters[0] as Claim)).toBe(true)
-})
-
 test('claims of one process share a write', async () => {
   const system = new System()
   const store = system.start()

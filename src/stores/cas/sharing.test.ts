@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { claimOf, hold, look, signal } from '../../../test/support.ts'
+import { claimOf, failureOf, hold, look, signal } from '../../../test/support.ts'
 import type { Claim } from '../../contract/store.ts'
 import { held, meanwhile, System } from './test/system.ts'
 
@@ -97,11 +97,11 @@ test('a closed store leaves no request and no timer behind', async () => {
     if (given) signals.push(given)
     return new Promise(() => {})
   }
-  const asked = expect(store.acquire(claimOf('a'), signal)).rejects.toMatchObject({ code: 'CLOSED' })
-  const inspected = expect(look(store, { name: 'b' })).rejects.toMatchObject({ code: 'CLOSED' })
+  const asked = failureOf(store.acquire(claimOf('a'), signal))
+  const inspected = failureOf(look(store, { name: 'b' }))
   await vi.waitFor(() => expect(signals).toHaveLength(2))
   await store[Symbol.asyncDispose]()
-  await Promise.all([asked, inspected])
+  for (const { code } of await Promise.all([asked, inspected])) expect(code).toBe('CLOSED')
   expect(signals.map(({ aborted }) => aborted)).toEqual([true, true])
   expect(system.clock.pending).toBe(0)
 })

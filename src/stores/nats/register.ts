@@ -93,7 +93,12 @@ export function registerOf(
     async *list(prefix, signal) {
       const keys = await using(({ kv }) => kv.keys())
       signal.addEventListener('abort', () => keys.stop(), { once: true })
-      for await (const key of keys) if (key.startsWith(prefix)) yield { key }
+      const listed = new Set<string>() // a key that is written meanwhile comes again
+      for await (const key of keys) {
+        if (!key.startsWith(prefix) || listed.has(key)) continue
+        listed.add(key)
+        yield { key }
+      }
       signal.throwIfAborted()
     },
 

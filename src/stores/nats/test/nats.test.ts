@@ -76,6 +76,23 @@ describe('one server', () => {
     expect(await locks.using('name', async () => 'done')).toBe('done')
   })
 
+  test('a key that is written while keys are listed is listed once', async () => {
+    const register = registerOf(async () => kvm, 'holdfast')
+    const kv = await (await kvmAt(server.address)).open('holdfast')
+    const keys = Array.from({ length: 100 }, (_, index) => `listed-${index}`)
+    await Promise.all(keys.map(key => kv.put(key, 'one')))
+    let isOver = false
+    const writing = (async () => {
+      for (let count = 0; !isOver; count += 1) await kv.put(`listed-${count % keys.length}`, 'two')
+    })()
+    for (let round = 0; round < 50; round += 1) {
+      const listed = await Array.fromAsync(register.list('listed-', signal), ({ key }) => key)
+      expect(listed).toHaveLength(new Set(listed).size)
+    }
+    isOver = true
+    await writing
+  })
+
   test('a value that fills the message of the server is written', async () => {
     const register = registerOf(async () => kvm, 'holdfast')
     await register.read('large', signal)

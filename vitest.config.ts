@@ -41,8 +41,9 @@ const config: ViteUserConfig = defineConfig({
     coverage: { include: ['{src,lab,drop-ins}/**/*.ts'], reporter: ['text-summary', 'html', 'lcov'] },
     // Tests start hundreds of processes. Without a cache, each spends half of its start on stripping types.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, '.tools/compile-cache'), TMPDIR: folderForData() },
-    // A test file takes a quarter to a third of a processor, and waits for the rest of its time.
-    maxWorkers: 3 * availableParallelism(),
+    // Most tests wait most of the time, but two per core use nine tenths of the processors. With three, calls took longer
+    // than the limits that tests check.
+    maxWorkers: 2 * availableParallelism(),
     sequence: { sequencer: LongestFirst },
     // test/stalls decides what is repeated.
     globalSetup: './test/stalls/global-setup.ts',

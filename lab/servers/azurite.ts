@@ -6,6 +6,20 @@ import { until } from './until.ts'
 
 const MAIN = join(import.meta.dirname, 'azurite/node_modules/azurite/dist/src/blob/main.js')
 
+/**
+ * Azurite writes a few blobs at a time. A request that is aborted while it waits for its turn would never end, and so
+ * block one of these turns for ever. Azure has no such limit, so here such a request fails. Nothing is synced to the disk,
+ * because only the process is killed.
+ */
+const PATCH = `
+import { createRequire } from 'node:module'
+const { prototype } = createRequire(${JSON.stringify(MAIN)})('../common/persistence/FSExtentStore.js').default
+const { streamPipe } = prototype
+prototype.streamPipe = async function (body, file, synced, id) {
+  if (body.destroyed) throw new Error('the request was aborted')
+  return streamPipe.call(this, body, file, undefined, id)
+}`
+
 /** The account that each Azurite has. Its key is public. */
 const ACCOUNT = 'devstoreaccount1'
 const KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
@@ -43,7 +57,8 @@ export class Azurite extends ServerProcess {
     if (!existsSync(MAIN))
       throw new LeaseError('DRIVER_MISSING', 'Azurite was not found: run ./script/setup --servers in a checkout')
     const options = '--silent --disableTelemetry --skipApiVersionCheck'.split(' ')
-    const args = [MAIN, '--blobPort', String(this.port), '--location', this.folder, ...options]
+    const patch = `--import=data:text/javascript,${encodeURIComponent(PATCH)}`
+    const args = [patch, MAIN, '--blobPort', String(this.port), '--location', this.folder, ...options]
     return { binary: 'node', debianPackage: 'nodejs', args }
   }
 

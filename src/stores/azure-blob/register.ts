@@ -6,6 +6,9 @@ import { MARGIN } from './guarantees.ts'
 /** Before the names of blobs, unless a caller gives another. */
 export const PREFIX = 'holdfast/'
 
+/** The number of requests that a store sends at once. Others would keep Azure busy even after they were given up. */
+const AT_ONCE = 50
+
 /** The part of a `ContainerClient` of `@azure/storage-blob` that is used. */
 export interface AzureContainer {
   getBlockBlobClient(name: string): {
@@ -34,6 +37,8 @@ export class Blobs implements Register<string> {
   readonly knowsAge = true
   readonly #container: AzureContainer
   readonly #prefix: string
+  readonly #turns: (() => void)[] = []
+  #sent = 0
 
   constructor(container: AzureContainer, prefix: string) {
     this.#container = container
@@ -42,11 +47,13 @@ export class Blobs implements Register<string> {
 
   async read(key: string, abortSignal: AbortSignal): ReturnType<Register<string>['read']> {
     try {
-      const blob = await this.#blob(key).download(0, undefined, { abortSignal })
-      const { etag, date, lastModified, readableStreamBody: body } = blob
-      if (!etag || !body || !date || !lastModified) throw new Error('the answer has no ETag, date or body')
-      const age = Math.max(0, date.getTime() - lastModified.getTime() - MARGIN)
-      return { value: await text(body), version: etag, age }
+      return await this.#inTurn('push', abortSignal, async () => {
+        const blob = await this.#blob(key).download(0, undefined, { abortSignal })
+        const { etag, date, lastModified, readableStreamBody: body } = blob
+        if (!etag || !body || !date || !lastModified) throw new Error('the answer has no ETag, date or body')
+        const age = Math.max(0, date.getTime() - lastModified.getTime() - MARGIN)
+        return { value: await text(body), version: etag, age }
+      })
     } catch (error) {
       if (isMissing(error)) return undefined
       throw failure(error)
@@ -61,7 +68,10 @@ export class Blobs implements Register<string> {
   ): Promise<string | undefined> {
     const conditions = expected === undefined ? { ifNoneMatch: '*' } : { ifMatch: expected }
     try {
-      const { etag } = await this.#blob(key).upload(value, Buffer.byteLength(value), { abortSignal, conditions })
+      const options = { abortSignal, conditions }
+      const { etag } = await this.#inTurn('unshift', abortSignal, () =>
+        this.#blob(key).upload(value, Buffer.byteLength(value), options),
+      )
       if (!etag) throw new Error('the answer has no ETag')
       return etag
     } catch (error) {
@@ -77,6 +87,23 @@ export class Blobs implements Register<string> {
         yield { key: name.slice(length) }
     } catch (error) {
       throw failure(error)
+    }
+  }
+
+  /**
+   * Sends a request when it is its turn, unless it was given up before. A write is `unshift`, so before all reads: what was
+   * read is written, and renewed, before more is begun.
+   */
+  async #inTurn<Answer>(how: 'push' | 'unshift', signal: AbortSignal, send: () => Promise<Answer>): Promise<Answer> {
+    if (this.#sent < AT_ONCE) this.#sent += 1
+    else await new Promise<void>(resolve => this.#turns[how](resolve))
+    try {
+      signal.throwIfAborted()
+      return await send()
+    } finally {
+      const next = this.#turns.shift()
+      if (next) next()
+      else this.#sent -= 1
     }
   }
 

@@ -48,6 +48,30 @@ test('a process that has never seen a name takes over from a dead holder, and no
   expect(performance.now() - began).toBeGreaterThanOrEqual(ttl - 50)
 })
 
+test('of many requests 50 are under way at once, and all are carried out', async () => {
+  await container.createIfNotExists()
+  let [now, most] = [0, 0]
+  const counted = async <Answer>(answer: Promise<Answer>): Promise<Answer> => {
+    now += 1
+    most = Math.max(most, now)
+    return answer.finally(() => (now -= 1))
+  }
+  const counting: AzureContainer = {
+    getBlockBlobClient(name) {
+      const blob = container.getBlockBlobClient(name)
+      return {
+        download: (...args) => counted(blob.download(...args)),
+        upload: (...args) => counted(blob.upload(...args)),
+      }
+    },
+    listBlobsFlat: options => container.listBlobsFlat(options),
+  }
+  await using locks = createLocks(azureBlob(counting))
+  const leases = await Promise.all(Array.from({ length: 120 }, (_, index) => locks.acquire(`many ${index}`)))
+  expect(most).toBe(50)
+  await Promise.all(leases.map(lease => lease.release()))
+})
+
 test('a login without a permission is refused as such, and once it is granted it serves', async () => {
   await container.createIfNotExists()
   const withPermissions = async (permissions: string): Promise<ContainerClient> => {

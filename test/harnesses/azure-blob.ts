@@ -11,6 +11,7 @@ export function azureBlobHarness(): StoreHarness {
   return registerHarness({
     name: 'azure-blob',
     store: 'azure-blob',
+    repeats: 'cas (table)', // all that decides is in the base
     async start(stack) {
       const server = stack.use(await startAzurite())
       await new ContainerClient(server.connectionString, CONTAINER).create()

@@ -9,6 +9,7 @@ export function dynamodbHarness(): StoreHarness {
   return registerHarness({
     name: 'dynamodb',
     store: 'dynamodb',
+    repeats: 'cas (table)', // all that decides is in the base
     lacks: { jump: 'the clock of the server decides nothing' },
     async start(stack) {
       const server = stack.use(await startDynamoDb())

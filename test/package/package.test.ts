@@ -8,9 +8,9 @@ import { isFull } from '../tier.ts'
 import { installTools, type Outcome, Project, pack, ROOT, succeed } from './project.ts'
 
 /** Bytes. */
-const LARGEST_PACKED = 770_000
+const LARGEST_PACKED = 830_000
 /** Megabytes. */
-const LARGEST_UNPACKED = 2.5
+const LARGEST_UNPACKED = 2.7
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-pack-'))
 let tarball: string
 let others: readonly [redlock: string, semaphore: string, lab: string]
@@ -97,7 +97,9 @@ test.each(pasted)('the program of %s, block %i, runs as pasted', async (page, bl
   expect(stderr).toBe('')
 })
 
-const guides = globSync('docs/guides/*.md', { cwd: ROOT }).filter(page => page !== 'docs/guides/testing.md')
+/** The sample on tests needs a test runner, and the one on registers a database: the conformance suite runs it. */
+const ELSEWHERE = ['docs/guides/testing.md', 'docs/guides/write-a-register.md']
+const guides = globSync('docs/guides/*.md', { cwd: ROOT }).filter(page => !ELSEWHERE.includes(page))
 
 // The second run finds the data of the first.
 test.each(guides)('the sample of %s runs as .mts, twice', async page => {

@@ -196,7 +196,7 @@ describe.each(Object.entries(stores))('%s', (store, { start, inOrder }) => {
       const { first, second } = await versions('permits')
       const name = `permits, ${began}`
       const held = [await first.ask('acquire', name, 'a', 2), await second.ask('acquire', name, 'a', 2)]
-      expect(held.map(({ slot }) => slot).toSorted()).toEqual([0, 1])
+      expect(new Set(held.map(({ slot }) => slot))).toEqual(new Set([0, 1]))
       expect(await first.ask('try', name, 'b', 2)).toMatchObject({ code: 'BUSY' })
       const next = second.ask('acquire', name, 'b', 2)
       expect(await first.ask('release', name)).toMatchObject({ ended: 'released' })

@@ -11,7 +11,6 @@ export function natsHarness(): StoreHarness {
   return registerHarness({
     name: 'nats',
     store: 'nats',
-    repeats: 'cas (table)', // all that decides is in the base
     lacks: { jump: 'nothing is judged by the clock of the server' },
     async start(stack) {
       const server = stack.use(await startNats())

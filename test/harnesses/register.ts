@@ -6,7 +6,7 @@ import { Lazy } from './lazy.ts'
 import type { Stack } from './stack.ts'
 
 /** A system with registers: how a harness starts it and connects to it. */
-interface System<Started extends Servers> extends Pick<StoreHarness, 'name' | 'store' | 'repeats' | 'scale' | 'lacks'> {
+interface System<Started extends Servers> extends Pick<StoreHarness, 'name' | 'store' | 'scale' | 'lacks'> {
   start(stack: Stack): Promise<Started>
   /** A new store. `ports`: local ports that lead to the servers, in their order. @default it connects to the servers */
   connect(started: Started, stack: Stack, ports?: readonly number[]): Store
@@ -16,10 +16,10 @@ interface System<Started extends Servers> extends Pick<StoreHarness, 'name' | 's
 export function registerHarness<Started extends Servers & { readonly clock?: ShiftedClock }>(
   system: System<Started>,
 ): StoreHarness {
-  const { name, store, repeats, scale, lacks } = system
+  const { name, store, scale, lacks } = system
   const started = new Lazy(system.start)
   return {
-    ...{ name, store, repeats, scale, lacks },
+    ...{ name, store, scale, lacks },
     open: async () => system.connect(await started.value, started.stack),
     faults: {
       ...network(started, (ports, stack, all) => system.connect(all, stack, ports)),

@@ -8,10 +8,6 @@ export interface KvEntry {
   string(): string
 }
 
-interface Iterator<Value> extends AsyncIterable<Value> {
-  stop(): void
-}
-
 /** The settings of the stream of a bucket that leases depend on. */
 interface StreamConfig {
   readonly max_age?: number
@@ -25,8 +21,7 @@ interface StreamConfig {
 export interface Kv {
   get(key: string): Promise<KvEntry | null>
   purge(key: string): Promise<void>
-  keys(): Promise<Iterator<string>>
-  watch(options: { key: string; headers_only: boolean }): Promise<Iterator<unknown>>
+  watch(options: { key: string; headers_only: boolean }): Promise<AsyncIterable<unknown> & { stop(): void }>
   status(): Promise<{ readonly streamInfo: { readonly config: StreamConfig } }>
 }
 
@@ -37,6 +32,14 @@ interface Info {
   readonly cluster?: string | undefined
 }
 
+/** What lists the keys of a bucket: the subjects of its stream. */
+interface Streams {
+  info(
+    stream: string,
+    options: { subjects_filter: string },
+  ): Promise<{ readonly state: { readonly subjects?: Readonly<Record<string, number>> | undefined } }>
+}
+
 /** The part of the class `Kvm` of `@nats-io/kv` 3 that leases need. */
 export interface NatsKvm {
   readonly js: {
@@ -45,6 +48,7 @@ export interface NatsKvm {
       readonly info?: Info | undefined
       status(): AsyncIterable<{ readonly type: string }>
     }
+    jetstreamManager(checkAPI: boolean): Promise<{ readonly streams: Streams }>
     publish(
       subject: string,
       value: string,

@@ -90,16 +90,17 @@ export function registerOf(
         return found && found.operation !== 'PUT' ? put(kvm, key, value, found.revision) : undefined
       }),
 
+    // Not by `kv.keys()`: it waits for a last message, which never comes if that record is written again meanwhile.
     async *list(prefix, signal) {
-      const keys = await using(({ kv }) => kv.keys())
-      signal.addEventListener('abort', () => keys.stop(), { once: true })
-      const listed = new Set<string>() // a key that is written meanwhile comes again
-      for await (const key of keys) {
-        if (!key.startsWith(prefix) || listed.has(key)) continue
-        listed.add(key)
-        yield { key }
-      }
+      const { state } = await using(async ({ kvm }) => {
+        const { streams } = await kvm.js.jetstreamManager(false)
+        return streams.info(`KV_${bucket}`, { subjects_filter: `$KV.${bucket}.>` })
+      })
       signal.throwIfAborted()
+      for (const subject of Object.keys(state.subjects ?? {})) {
+        const key = subject.slice(subject.lastIndexOf('.') + 1)
+        if (key.startsWith(prefix)) yield { key }
+      }
     },
 
     watch: (key, changed, signal) =>

@@ -27,9 +27,7 @@ export async function startDynamoDbLocal({ ttl }: EngineOptions): Promise<Engine
     name: 'dynamodb',
     versions: { 'dynamodb-local': 'of amplify-dynamodb-simulator' },
     // Others count the ttl from when they first saw the last renewal, and look every 0.5 s times their position.
-    // Java answers its first requests after a start later than those of a short ttl may take.
-    bound: { death: ttl + 4_000, election: ttl + 10_000 },
-    warmUp: 15_000,
+    bound: { death: ttl + 4_000, election: ttl + 4_000 },
     endpoints: [server],
     open: ([proxy]) => ({ url: urlBy(proxy ?? server) }),
     faults: serverFaults([server], { needed: 1, wipe: () => copyFileSync(empty, data), exclusive: oneAtATime() }),

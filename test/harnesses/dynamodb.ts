@@ -9,7 +9,7 @@ export function dynamodbHarness(): StoreHarness {
   return registerHarness({
     name: 'dynamodb',
     store: 'dynamodb',
-    scale: 20 / 9, // the emulator takes up to half a second for a request among many
+    scale: 4, // the emulator takes up to a second for a request among many
     lacks: { jump: 'the clock of the server decides nothing' },
     async start(stack) {
       const server = stack.use(await startDynamoDb())

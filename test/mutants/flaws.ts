@@ -158,7 +158,10 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'stale break carried out': ['R10: a stale break takes the name', /strictly equal/],
   'end of a long name ignored': ['R11: accepts names, owners and notes of 255 bytes', /deep-equal/],
   'prefix taken for a pattern': ['R11: accepts every valid character', /prefix/],
-  'copy ignores the other ends': ['R3: a stale copy of the acquire never shortens a lease of a shared name', /ms remain/],
+  'copy ignores the other ends': [
+    'R3: a stale copy of the acquire never shortens a lease of a shared name',
+    /ms remain/,
+  ],
   'tombstone only of a held name': ['R4: a withdrawn claim is refused while a slot', /should not/],
   'token of the slot': ['R5: tokens rise over all grants of a name', / after /],
   'slot lost with its holder': ['R6: grants the slot of a holder that stopped', /granted again/],

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { between, type Member, membersIn } from './members.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -36,11 +36,8 @@ const LISTED: readonly Listed[] = [
   ['`mysql`', 'src/stores/mysql/index.ts', 'MysqlOptions'],
   ['`etcd`', 'src/stores/etcd/options.ts', 'EtcdOptions'],
   ['`zookeeper`', 'src/stores/zookeeper/options.ts', 'ZooKeeperOptions'],
-  ['`dynamodb`', 'src/stores/dynamodb/client.ts', 'DynamoDbOptions'],
-  ['`azureBlob`', 'src/stores/azure-blob/index.ts', 'AzureBlobOptions'],
-  ['`nats`', 'src/stores/nats/client.ts', 'NatsOptions'],
+  ...registers(),
   ['`migrate` of `holdfast/nats`', 'src/stores/nats/migrate.ts', 'Creation'],
-  ['`cas`', 'src/stores/cas/index.ts', 'CasOptions'],
   ['Every fence', 'src/fencing/fence.ts', 'FenceOptions'],
   ['Each call of a fence, and `inTurn`', 'src/fencing/fence.ts', 'FenceCallOptions'],
   ['`postgresFence`', 'src/fencing/postgres/index.ts', 'PostgresFenceOptions'],
@@ -64,6 +61,22 @@ const LISTED: readonly Listed[] = [
   ['`leaseTelemetry`', 'src/observe/otel.ts', 'LeaseTelemetryOptions'],
   ['`@LeaseCron` of Nest', 'src/integrations/nestjs/lease-cron.ts', 'LeaseCronOptions'],
 ]
+
+/** The options of each store over a register, in whatever file they stand: those of the first function of its index. */
+function registers(): Listed[] {
+  const paths = globSync('src/stores/*/*.ts', { cwd: ROOT }).toSorted()
+  const sources = paths.map(path => {
+    return { path, folder: dirname(path), source: readFileSync(join(ROOT, path), 'utf8') }
+  })
+  const users = sources.filter(({ source }) => source.includes("from '../cas/index.ts'"))
+  return ['src/stores/cas', ...new Set(users.map(({ folder }) => folder))].map((folder): Listed => {
+    const files = sources.filter(file => file.folder === folder)
+    const index = files.find(({ path }) => path.endsWith('/index.ts'))
+    const [, verb, name = ''] = /^export function (\w+).*\boptions: (\w+)/m.exec(index?.source ?? '') ?? []
+    const file = files.find(({ source }) => source.includes(`export interface ${name} `))
+    return [`\`${verb}\``, file?.path ?? folder, name]
+  })
+}
 
 /** From here on the options of one store, fence or integration: their first sentence is enough to choose, and its page says more. */
 const BRIEF_FROM = 'Every store'

@@ -31,15 +31,7 @@ const DEFAULT_TIMEOUT = 5_000
  *
  *     const locks = await connect('redis://localhost:6379', { ttl: 10_000 }) // milliseconds
  *
- * The URLs:
- *
- *     sqlite:PATH   memory:   redis[s]://[user:password@]host[:port][/database][?prefix=…]
- *     redlock[s]://[user:password@]host[:port],host[:port],…[/database][?prefix=…&maxTtl=…]
- *     postgres[ql]://[user:password@]host[:port][/database][?table=[SCHEMA.]TABLE&create=true&direct=…]
- *     mysql://[user:password@]host[:port]/database[?table=…&create=true&tls=true]
- *     etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]
- *     zookeeper://[user:password@]host[:port][,host[:port]…][/chroot][?prefix=…]
- *     azure-blob:CONTAINER[?prefix=…]
+ * The table in docs/stores/README.md has the URL of each store, and its page the options of the URL.
  *
  * Rejects, and leaves nothing open:
  * - `ACCESS_DENIED`, `NOT_MIGRATED`, `FORMAT_MISMATCH`: at once, when the store says so.

@@ -3,42 +3,23 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { conformanceCases, excludedCases } from '../lab/conformance/index.ts'
 import { ENGINES } from '../src/engines.ts'
-import { azureBlobHarness } from './harnesses/azure-blob.ts'
-import { memoryRegisterHarness, sqlRegisterHarness } from './harnesses/cas.ts'
-import { dynamodbHarness } from './harnesses/dynamodb.ts'
-import { etcdHarness } from './harnesses/etcd.ts'
 import { type StoreHarness, usualCases } from './harnesses/harness.ts'
-import { memoryHarness } from './harnesses/memory.ts'
-import { mysqlHarness } from './harnesses/mysql.ts'
-import { natsHarness } from './harnesses/nats.ts'
-import { advisoryHarness, postgresHarnesses } from './harnesses/postgres.ts'
-import { redisClientHarnesses, redisHarness, redisTopologyHarnesses } from './harnesses/redis.ts'
-import { redlockHarnesses } from './harnesses/redlock.ts'
-import { sqliteHarness } from './harnesses/sqlite.ts'
-import { zookeeperHarness } from './harnesses/zookeeper.ts'
-
-const sources: readonly (() => StoreHarness | StoreHarness[])[] = [
-  memoryHarness,
-  sqliteHarness,
-  redisHarness,
-  redisClientHarnesses,
-  redisTopologyHarnesses,
-  redlockHarnesses,
-  postgresHarnesses,
-  advisoryHarness,
-  mysqlHarness,
-  etcdHarness,
-  zookeeperHarness,
-  azureBlobHarness,
-  memoryRegisterHarness,
-  sqlRegisterHarness,
-  dynamodbHarness,
-  natsHarness,
-]
-const all = sources.flatMap(source => source())
 
 const root = join(import.meta.dirname, '..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+
+type Source = () => StoreHarness | StoreHarness[]
+
+/** What test/harnesses exports to make harnesses of nothing. */
+const modules = globSync('test/harnesses/*.ts', { cwd: root })
+  .toSorted()
+  .map(path => import(join(root, path)))
+const sources = (await Promise.all(modules)).flatMap((module): Source[] =>
+  Object.values<unknown>(module).filter(
+    (value): value is Source => typeof value === 'function' && /Harness(es)?$/.test(value.name) && value.length === 0,
+  ),
+)
+const all = sources.flatMap(source => source())
 
 test('every store has a harness', () => {
   expect(ENGINES.filter(({ name }) => !all.some(({ store }) => store === name))).toEqual([])

@@ -11,7 +11,10 @@ export function azureBlobHarness(): StoreHarness {
   return registerHarness({
     name: 'azure-blob',
     store: 'azure-blob',
-    scale: 20 / 9, // the emulator takes up to half a second for a request among many
+    repeats: 'cas (table)',
+    // The emulator takes up to half a second for a request among many.
+    scale: 20 / 9,
+    parallel: 3,
     async start(stack) {
       const server = stack.use(await startAzurite())
       await new ContainerClient(server.connectionString, CONTAINER).create()

@@ -7,8 +7,7 @@ const timeout = 60_000
 
 /** Registers the conformance suite of each harness. */
 export function conform(...harnesses: readonly StoreHarness[]): void {
-  // Most cases mostly wait.
-  vi.setConfig({ maxConcurrency: 10 })
+  vi.setConfig({ maxConcurrency: Math.min(...harnesses.map(({ parallel = 10 }) => parallel)) })
   for (const harness of harnesses) {
     const cases = isFull ? conformanceCases(harness) : usualCases(harness)
     const titles = new Set(cases.map(({ group, name }) => `${group}: ${name}`))

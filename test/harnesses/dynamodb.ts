@@ -9,7 +9,10 @@ export function dynamodbHarness(): StoreHarness {
   return registerHarness({
     name: 'dynamodb',
     store: 'dynamodb',
-    scale: 4, // the emulator takes up to a second for a request among many
+    repeats: 'cas (table)',
+    // The emulator takes up to a second for a request among many.
+    scale: 4,
+    parallel: 3,
     lacks: { jump: 'the clock of the server decides nothing' },
     async start(stack) {
       const server = stack.use(await startDynamoDb())

@@ -9,6 +9,8 @@ export interface StoreHarness extends Harness {
    * of `TRANSPORT`.
    */
   readonly repeats?: string | undefined
+  /** The number of cases that run at once. @default 10, because most of them mostly wait */
+  readonly parallel?: number | undefined
   end(): Promise<void>
 }
 

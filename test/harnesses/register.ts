@@ -6,7 +6,7 @@ import { Lazy } from './lazy.ts'
 import type { Stack } from './stack.ts'
 
 /** A system with registers: how a harness starts it and connects to it. */
-interface System<Started extends Servers> extends Pick<StoreHarness, 'name' | 'store' | 'scale' | 'lacks'> {
+interface System<Started extends Servers> extends Omit<StoreHarness, 'open' | 'faults' | 'end'> {
   start(stack: Stack): Promise<Started>
   /** A new store. `ports`: local ports that lead to the servers, in their order. @default it connects to the servers */
   connect(started: Started, stack: Stack, ports?: readonly number[]): Store
@@ -16,13 +16,14 @@ interface System<Started extends Servers> extends Pick<StoreHarness, 'name' | 's
 export function registerHarness<Started extends Servers & { readonly clock?: ShiftedClock }>(
   system: System<Started>,
 ): StoreHarness {
-  const { name, store, scale, lacks } = system
-  const started = new Lazy(system.start)
+  const { start, connect, ...harness } = system
+  const { lacks } = harness
+  const started = new Lazy(start)
   return {
-    ...{ name, store, scale, lacks },
-    open: async () => system.connect(await started.value, started.stack),
+    ...harness,
+    open: async () => connect(await started.value, started.stack),
     faults: {
-      ...network(started, (ports, stack, all) => system.connect(all, stack, ports)),
+      ...network(started, (ports, stack, all) => connect(all, stack, ports)),
       ...deaths(started),
       ...(lacks?.jump === undefined && jumps(started as Lazy<Started & { readonly clock: ShiftedClock }>)),
     },

@@ -1,3 +1,4 @@
+import { ENGINES } from '../../engines.ts'
 import type { Option } from './command-help.ts'
 
 /** The option that names the store. */
@@ -18,16 +19,7 @@ export const COMMON: readonly Option[] = [
 export const DURATION =
   'DURATION is a number and a unit (ms, s, m or h), such as 500ms, 1.5s, 5m or 1h. The longest is 596h.'
 
-/** The URLs that `--store` accepts. */
-export const STORE_URLS: readonly string[] = [
-  'sqlite:PATH',
-  'redis://host:6379, rediss://host:6379',
-  'redlock://a:6379,b:6379,c:6379',
-  'postgres://host/database',
-  'mysql://host/database',
-  'nats://host/bucket',
-  'etcd://host:2379,host:2379, etcds://host:2379',
-  'zookeeper://host:2181,host:2181/chroot',
-  'dynamodb://REGION/TABLE',
-  'azure-blob:CONTAINER',
-]
+/** The URLs that `--store` accepts. Another process does not see what `memory:` holds. */
+export const STORE_URLS: readonly string[] = ENGINES.filter(({ name }) => name !== 'memory').map(
+  ({ example, schemes: [, ...others] }) => [example, ...others].join(' or '),
+)

@@ -1,4 +1,11 @@
+import { ENGINES } from '../../engines.ts'
 import type { CommandHelp } from './command-help.ts'
+
+/** The engines of the fault lab: those of URLs, and two that have no URL of their own. */
+export const LAB_ENGINES: readonly string[] = [
+  ...ENGINES.map(({ name }) => name).filter(name => name !== 'memory'),
+  ...['redis-sentinel', 'postgres-advisory'],
+]
 
 export const PROVE: CommandHelp = {
   usage: 'prove --lab ENGINE | --store URL | --judge FILE [options]',
@@ -53,9 +60,7 @@ export const PROVE: CommandHelp = {
     {
       title: 'Engines',
       rows: [],
-      text: [
-        'sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, mysql, etcd, zookeeper, dynamodb, nats, azure-blob',
-      ],
+      text: [LAB_ENGINES.join(', ')],
     },
     {
       title: 'Faults',

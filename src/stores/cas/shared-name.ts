@@ -9,28 +9,10 @@ import type { NameState } from '../rules/state.ts'
 import { closed } from '../wire/failure.ts'
 import { contended, full, LAST_TOKEN, unknown, usedUp } from './failure.ts'
 import { keyOf } from './key.ts'
-import { fateOf, isChanged, NOTHING, observe, parse, store, type View } from './record.ts'
+import { fateOf, isChanged, NOTHING, observe, parse, type Stored, store, type View } from './record.ts'
 import type { Entry, Register } from './register.ts'
-
-/** A request for a name. */
-export interface Request<Answer> {
-  /** The claim that gets the answer, and need not be woken. */
-  readonly id?: string | undefined
-  readonly signal: AbortSignal
-  /** Milliseconds from now after which the request is stale and no longer carried out. */
-  readonly limit: number
-  /** Does a second decision do no harm, and answer the same, if the first one was written? */
-  readonly isRepeatable: boolean
-  /** Must the record be read first, whatever this process knows? @default false */
-  readonly looks?: boolean | undefined
-  readonly decide: (rules: Name) => Answer
-}
-
-interface Pending extends Request<unknown> {
-  readonly until: number
-  readonly resolve: (answer: unknown) => void
-  readonly reject: (error: unknown) => void
-}
+import { isRefusal, limitOf, type Pending, type Request } from './request.ts'
+import { withoutRoom } from './room.ts'
 
 /** Decisions on the record that this process knew, and what to write. */
 interface Decision {
@@ -62,9 +44,6 @@ const RECENT = 100
 
 /** The longest mean pause before another attempt, in round trips. So most of a crowd do not disturb the few that write next. */
 const MOST_PAUSES = 16
-
-/** The share of the largest value that new holders and waiters may fill. The rest is for renewals, notes and withdrawals. */
-const FOR_CLAIMS = 0.9
 
 /** The shortest time in milliseconds for which a free name keeps its record: until then wall clocks differ, and tokens need it. */
 const KEPT = 7 * 24 * 3_600_000
@@ -185,8 +164,8 @@ export class SharedName<Version> {
       if (!state) return this.#answer(decision)
       const write = randomId().slice(0, 16)
       const stored = store(this.#view, state, now, write)
-      const value = this.#valueOf(stored, decision)
-      if (value === undefined) continue
+      const value = JSON.stringify(stored)
+      if (this.#refuse(stored, value, decision)) continue
       const attempt: Attempt = { write, after: this.#view.writes.at(-1), decision }
       attempts.push(attempt)
       let version: Version | undefined
@@ -278,24 +257,14 @@ export class SharedName<Version> {
     return { answers, state: isChanged(before, state, now) ? state : undefined, now, wakes }
   }
 
-  /** The value to write. `undefined`: it would be too large, and the last claims that are new were refused. */
-  #valueOf(stored: ReturnType<typeof store>, { answers }: Decision): string | undefined {
-    const value = JSON.stringify(stored)
-    const bytes = Buffer.byteLength(value)
+  /** Refuses the requests for which the record has no room. Returns true if there are any. */
+  #refuse(stored: Stored, value: string, { answers }: Decision): boolean {
     const { maxBytes } = this.#shared.register
-    const { holders, waiters } = this.#view.state
-    const known = new Set([...holders, ...waiters].map(({ id }) => id))
-    const joining = new Map([...stored.holders, ...stored.waiters].map(each => [each.id, each]))
-    for (const id of known) joining.delete(id)
-    let excess = bytes - (joining.size > 0 ? FOR_CLAIMS : 1) * maxBytes
-    if (excess <= 0) return value
-    for (const asked of [...answers.keys()].toReversed()) {
-      const joined = joining.get(asked.id ?? '')
-      if (excess <= 0 || (joining.size > 0 && !joined)) continue
-      if (joined) excess -= Buffer.byteLength(JSON.stringify(joined))
-      this.#settle(asked, () => asked.reject(full(this.name, known.size, maxBytes)))
-    }
-    return undefined
+    const { state } = this.#view
+    const refused = withoutRoom([...answers.keys()], state, stored, value, maxBytes)
+    const claims = state.holders.length + state.waiters.length
+    for (const asked of refused) this.#settle(asked, () => asked.reject(full(this.name, claims, maxBytes)))
+    return refused.length > 0
   }
 
   /** The requests that are not settled. Rejects those that were given up or are stale. */
@@ -331,18 +300,7 @@ function isAttempted(asked: Pending, attempts: readonly Attempt[]): boolean {
   return attempts.some(({ decision }) => decision.answers.has(asked))
 }
 
-/** Milliseconds until the last of the requests is stale. */
-function limitOf(wanted: readonly Pending[], now: number): number {
-  return Math.max(...wanted.map(({ until }) => until)) - now
-}
-
 /** Milliseconds for which the record is needed if nobody writes it again. */
 function keepOf({ holders }: NameState, now: number): number {
   return Math.ceil(holders.reduce((most, { expires }) => Math.max(most, expires - now), 0)) + KEPT
-}
-
-/** Would another process perhaps answer otherwise? */
-function isRefusal(answer: unknown): boolean {
-  if (typeof answer === 'object' && answer !== null) return 'held' in answer && !answer.held
-  return answer === undefined || answer === false || answer === 'gone'
 }

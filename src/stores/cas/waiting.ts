@@ -3,7 +3,7 @@ import type { Claim, Wake } from '../../contract/store.ts'
 import { type Clock, requestLimit } from '../../contract/time.ts'
 import { type Name, positionLifetime } from '../rules/name.ts'
 import { NEVER } from '../wire/timeouts.ts'
-import type { Request } from './shared-name.ts'
+import type { Request } from './request.ts'
 
 /** Milliseconds between two reads that look for a change, times the position and one. */
 export const POLL = 500
@@ -64,11 +64,6 @@ export class Waiting {
 
   wake(id: string, delay: number): void {
     this.#waiters.get(id)?.wake(delay)
-  }
-
-  /** Wakes all waiters. They ask, and find out the reason. */
-  wakeAll(): void {
-    for (const { wake } of [...this.#waiters.values()]) wake()
   }
 
   close(): void {
@@ -134,7 +129,7 @@ export class Waiting {
         decide: rules => this.#see(rules),
       })
     } catch {
-      this.wakeAll()
+      for (const { wake } of [...this.#waiters.values()]) wake() // they ask, and find out the reason
     }
     this.#isLooking = false
     const due = Math.min(next, this.#timerAt)

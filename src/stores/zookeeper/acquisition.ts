@@ -12,6 +12,7 @@ import type { Asked, Position } from './position.ts'
 import { slotsOf } from './record.ts'
 import { MAX_ATTEMPTS, pauseAfter, tooManyChanges } from './retries.ts'
 import type { Settings } from './settings.ts'
+import { Turns } from './turns.ts'
 
 /** With more holders than this, a waiter watches all of them together, which wakes it more often. */
 const MOST_WATCHES = 16
@@ -32,10 +33,10 @@ export class Acquisition {
   readonly #groups: Groups
   readonly #gracePeriods: GracePeriods
   readonly #ownership: Ownership
-  /** The last acquire of each claim, by its id. */
-  readonly #running = new Map<string, Promise<void>>()
-  /** The last claim that tries to hold, by name. */
-  readonly #turns = new Map<string, Promise<void>>()
+  /** The acquires of each claim, by its id. */
+  readonly #running = new Turns()
+  /** The claims that try to hold, by name. */
+  readonly #trying = new Turns()
 
   constructor(settings: Settings, groups: Groups, gracePeriods: GracePeriods) {
     this.#settings = settings
@@ -46,32 +47,17 @@ export class Acquisition {
 
   /** Requests of one claim run one after the other, because they share its `Position`. */
   acquire(asked: Asked): Promise<Grant | Busy> {
-    const { id } = asked.claim
-    const before = this.#running.get(id)
-    const answer = before
-      ? before.then(() => {
-          asked.signal.throwIfAborted()
-          return this.#acquire(asked)
-        })
-      : this.#acquire(asked)
-    const settled = answer.then(
-      () => {},
-      () => {},
-    )
-    this.#running.set(id, settled)
-    void settled.then(() => {
-      if (this.#running.get(id) === settled) this.#running.delete(id)
-    })
-    return answer
+    return this.#running.take(asked.claim.id, () => this.#acquire(asked))
   }
 
   /** Is a request of the claim under way? */
   isAsking(id: string): boolean {
-    return this.#running.has(id)
+    return this.#running.isTaken(id)
   }
 
   async #acquire(asked: Asked): Promise<Grant | Busy> {
     const { claim, signal } = asked
+    signal.throwIfAborted()
     const { name, id, ttl, queue: mayWait } = claim
     const attempt = { ...asked, ...this.#sessionsFor(claim) }
     const { group, waiting } = attempt
@@ -198,22 +184,12 @@ export class Acquisition {
   }
 
   /** Claims that try at the same time conflict with each other. So those of this process try one after the other. */
-  async #inTurn(attempt: Attempt, queue: Queue, mine: Node): Promise<Position | Decision | undefined> {
-    const { name } = attempt.claim
-    const before = this.#turns.get(name)
-    const granting = before
-      ? before.then(async () => {
-          attempt.signal.throwIfAborted()
-          return this.#grant(attempt, await this.#look(attempt), mine)
-        })
-      : this.#grant(attempt, queue, mine)
-    const settled = granting.then(
-      () => {},
-      () => {},
-    )
-    this.#turns.set(name, settled)
-    void settled.then(() => this.#turns.get(name) === settled && this.#turns.delete(name))
-    return granting
+  #inTurn(attempt: Attempt, queue: Queue, mine: Node): Promise<Position | Decision | undefined> {
+    const grant = (): Promise<Position | Decision | undefined> => this.#grant(attempt, queue, mine)
+    return this.#trying.take(attempt.claim.name, grant, async () => {
+      attempt.signal.throwIfAborted()
+      return this.#grant(attempt, await this.#look(attempt), mine)
+    })
   }
 
   /** Grants the claim what the rules decide. */

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { checkDuration, checkHeartbeat, checkKeys, checkName, checkSignal, checkText, checkWait } from './check.ts'
 import { LeaseError } from './errors.ts'
+import { SEPARATOR } from './reserved.ts'
 import { LONGEST_DELAY } from './timers.ts'
 
 /** Does the check pass? It must throw nothing but INVALID_ARGUMENT, without control characters in its text. */
@@ -24,7 +25,7 @@ const anything = fc.oneof(
   fc.constantFrom<unknown>(Symbol('s'), () => {}, class {}, -0, Number.MIN_VALUE, Number.MAX_SAFE_INTEGER),
 )
 
-test('a name is valid exactly if it is 1 to 255 bytes of UTF-8 without control and invisible characters', () => {
+test('a name is valid exactly if it is 1 to 255 bytes of UTF-8 without control, invisible and reserved characters', () => {
   fc.assert(
     fc.property(texts, text => {
       const bytes = new TextEncoder().encode(text)
@@ -33,9 +34,19 @@ test('a name is valid exactly if it is 1 to 255 bytes of UTF-8 without control a
       const control = codes.some(code => code < 0x20 || (code >= 0x7f && code < 0xa0))
       const valid = bytes.length <= 255 && isUnicode && !control && !invisible.test(text)
       expect(passes(() => checkText(text, 'note'))).toBe(valid)
-      expect(passes(() => checkName(text))).toBe(valid && text !== '')
+      expect(passes(() => checkName(text))).toBe(valid && text !== '' && !text.includes(SEPARATOR))
     }),
-    { examples: [['x'.repeat(255)], ['x'.repeat(256)], ['é'.repeat(127)], [`${'é'.repeat(127)}xx`], ['\ud800'], ['']] },
+    {
+      examples: [
+        ['x'.repeat(255)],
+        ['x'.repeat(256)],
+        ['é'.repeat(127)],
+        [`${'é'.repeat(127)}xx`],
+        ['\ud800'],
+        ['a\u241f'],
+        [''],
+      ],
+    },
   )
 })
 

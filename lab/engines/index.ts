@@ -27,6 +27,12 @@ const CLOCKS = ['client-clock', 'server-clock'] as const
 const ADDRESSES = ['first-address', 'name-server'] as const
 const LEADER = ['server-pause', 'server-kill', 'leader-kill'] as const
 
+/** Where each process observes ends by its own clock. */
+const FAST_CLOCK = {
+  what: 'the clock of one client runs three times as fast: for it, leases of holders that are cut off end too soon',
+  faults: ['cut', 'client-speed'],
+} as const
+
 /** All engines by name. */
 export const ENGINES: Readonly<Record<string, LabEngine>> = {
   sqlite: {
@@ -127,20 +133,14 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
     what: "Amazon's DynamoDB Local",
     faults: [...DEFAULT, ...ONE_SERVER],
     others: ['client-clock', 'server-forget'],
-    known: {
-      what: 'the table is restored from an empty backup while names are held: there they are free',
-      faults: ['server-forget'],
-    },
+    known: FAST_CLOCK,
     load: async () => (await import('./dynamodb.ts')).startDynamoDbLocal,
   },
   nats: {
     what: 'a NATS cluster of three',
     faults: [...DEFAULT, ...LEADER],
     others: ['client-clock', 'server-forget'],
-    known: {
-      what: 'the servers are killed and forget the bucket while names are held: in a new one they are free',
-      faults: ['server-forget'],
-    },
+    known: FAST_CLOCK,
     load: async () => (await import('./nats.ts')).startNats,
   },
   'azure-blob': {

@@ -3,6 +3,9 @@ import type { Choose, Fault, Turn } from './fault.ts'
 import { between } from './random.ts'
 import { CALM, oneAtATime } from './server-faults.ts'
 
+/** Clocks of machines differ by less than a thousandth. This is far beyond what any store allows for. */
+const FAST = 3
+
 /** A client process, as faults control it. */
 export interface FaultyClient {
   readonly number: number
@@ -14,6 +17,8 @@ export interface FaultyClient {
   block(ms: number): void
   /** Blocks its event loop when the store next grants it a name for which it waited, if that is within `within` ms. */
   blockAtGrant(ms: number, within: number): void
+  /** Lets its monotonic clock run this many times as fast. */
+  run(speed: number): void
   kill(): Promise<void>
 }
 
@@ -46,6 +51,7 @@ export class ClientFaults<Client extends FaultyClient> {
       'client-block': this.#fault(block),
       // Seldom, so that it waits on in calm times afterwards.
       'client-late': this.#seldom(this.#fault((client, turn) => this.#late(client, turn))),
+      'client-speed': this.#fault(speedUp),
       ...(this.#options.clocks.size > 0 && {
         'client-clock': this.#fault((client, turn) => this.#jump(client, turn)),
       }),
@@ -105,6 +111,17 @@ async function kill(client: FaultyClient, { report, wait, length }: Turn): Promi
   await client.kill()
   await wait(length)
   await client.start()
+}
+
+/** For others, ends of leases that it observes come early. */
+async function speedUp(client: FaultyClient, { report, wait, length }: Turn): Promise<void> {
+  report(`${nameOf(client)}, ${FAST} times as fast`, { client: client.number })
+  client.run(FAST)
+  try {
+    await wait(length)
+  } finally {
+    client.run(1)
+  }
 }
 
 async function block(client: FaultyClient, { report, wait, length }: Turn): Promise<void> {

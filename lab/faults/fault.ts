@@ -31,6 +31,7 @@ export const FAULTS: Readonly<Record<string, { readonly group: FaultGroup; reado
   'client-block': { group: 'client', what: 'the event loop of a client is blocked' },
   'client-late': { group: 'client', what: 'a waiter is blocked between its grant by the store and the reading of it' },
   'client-clock': { group: 'clock', what: 'the wall clock of a client jumps' },
+  'client-speed': { group: 'clock', what: 'the clock of a client runs too fast' },
   cut: { group: 'network', what: 'nothing passes between a client and the servers' },
   'cut-requests': { group: 'network', what: 'the requests of a client are lost' },
   'cut-replies': { group: 'network', what: 'the replies to a client are lost' },

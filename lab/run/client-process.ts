@@ -32,11 +32,12 @@ export interface ClientTask {
 
 /**
  * Later messages. `block`: how long to block the event loop, in milliseconds. `blockAtGrant`: the same, when the store next
- * grants a name for which a claim waited, within `within` ms.
+ * grants a name for which a claim waited, within `within` ms. `speed`: how fast the monotonic clock runs from now on.
  */
 export type ClientMessage =
   | { readonly block: number }
   | { readonly blockAtGrant: number; readonly within: number }
+  | { readonly speed: number }
   | { readonly stop: true }
 
 const stop = new AbortController()
@@ -73,6 +74,14 @@ function blockAfterGrant(): void {
   block(late.ms)
 }
 
+const monotonic = performance.now.bind(performance)
+
+/** The history has a clock of its own, which this does not change. */
+function runClock(speed: number): void {
+  const [start, real] = [performance.now(), monotonic()]
+  performance.now = () => start + (monotonic() - real) * speed
+}
+
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
@@ -99,6 +108,7 @@ process.once('message', (task: ClientTask) => {
   process.on('message', (message: ClientMessage) => {
     if ('stop' in message) stop.abort()
     else if ('block' in message) block(message.block)
+    else if ('speed' in message) runClock(message.speed)
     else late = { ms: message.blockAtGrant, until: performance.now() + message.within }
   })
   contend(task).then(

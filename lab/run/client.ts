@@ -89,6 +89,10 @@ export class Client implements FaultyClient {
     this.#send({ blockAtGrant: ms, within })
   }
 
+  run(speed: number): void {
+    this.#send({ speed })
+  }
+
   async kill(): Promise<void> {
     this.#mayEnd = true
     // Its sessions end before this process learns of its end: by tens of milliseconds on a busy machine.

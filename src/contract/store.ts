@@ -127,7 +127,7 @@ export interface Busy {
   readonly held: false
   /** Ask again after this many milliseconds unless a wake comes first. */
   readonly retryAfter: number
-  /** The number of waiters ahead of this claim, where the store has a queue. */
+  /** The number of waiters ahead of this claim, where the store has a queue. For people: it may be a moment old. */
   readonly ahead?: number | undefined
   /** One of the holders. It may have ended while the request was carried out. */
   readonly holder?: LeaseRecord | undefined

@@ -16,6 +16,8 @@ export interface Leniency extends Slack {
    * time keeps the claim from joining, and refuses it when it asks again.
    */
   readonly countsLate?: boolean
+  /** May `ahead` count waiters that were passed, until the watch of the client has reported it? */
+  readonly countsPassed?: boolean
   /** Does it keep the position of each waiter that is watched, whatever it answered before? @default after `kept` only */
   readonly keepsWatched?: boolean | 'perhaps'
 }
@@ -87,7 +89,9 @@ function check(
     return counts && op.verb === 'acquire' && op.asker.queue
       ? same('retryAfter', LONGEST_REQUEST, retryAfter, tokens)
       : tokens
-  if (ahead !== undefined && counts) same('ahead', ruling.ahead, ahead, tokens)
+  const passed = leniency.countsPassed ? to.early.waiters.filter(({ isPassed }) => isPassed).length : 0
+  const isLate = ahead !== undefined && ahead > ruling.ahead && ahead <= ruling.ahead + passed
+  if (ahead !== undefined && counts && !isLate) same('ahead', ruling.ahead, ahead, tokens)
   const [shortest, longest] = retry as readonly [number, number]
   // A waiter that is kept is woken in time. Where nobody knows when others end, a claim that does not queue may ask late.
   const mayBeLate = given.kept || (leniency.knowsNoEnds && op.verb === 'acquire' && !op.asker.queue)

@@ -10,6 +10,8 @@ differ(etcdHarness(), {
   keepsTtl: true,
   // After two thirds, the position of a waiter that does not ask is deleted. R8 asks for one third, its `retryAfter`.
   keepsFor: 0.6,
+  // A claim that joins counts the waiters in the server, and knows from its watch who was passed. The number is for people.
+  countsPassed: true,
   // R15 asks for that only after `kept`.
   keepsWatched: 'perhaps',
   // Only a waiter learns when a grace period began. The documented limits say so.

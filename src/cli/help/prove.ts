@@ -72,7 +72,7 @@ export const PROVE: CommandHelp = {
           'server-pause, server-kill, server-forget, session-end, switchover, failover, stale-failover, leader-kill, leader-pause, leader-cut',
         ],
         ['address', 'first-address, name-server'],
-        ['clock', 'client-clock, server-clock, majority-clock'],
+        ['clock', 'client-clock, client-speed, server-clock, majority-clock'],
       ],
       text: ['Not every engine has all of them.'],
     },

@@ -71,7 +71,7 @@ function plain(text: string): string {
 
 function enginesWith(fault: string): string {
   const has = (name: string): boolean =>
-    [ENGINES[name]?.faults, ENGINES[name]?.others].some(list => list?.includes(fault))
+    [ENGINES[name]?.faults, ENGINES[name]?.others, ENGINES[name]?.known.faults].some(list => list?.includes(fault))
   const [yes, no] = [true, false].map(wanted => Object.keys(ENGINES).filter(name => has(name) === wanted)) as [
     string[],
     string[],

@@ -50,6 +50,17 @@ function overSources(program: string): string {
   return moved.replaceAll(/'holdfast(\/[\w/-]+)?'/g, (_, subpath = '') => `'../../${sourceOf(`holdfast${subpath}`)}'`)
 }
 
+test('every entry point that a page imports exists', () => {
+  const exported = ['.', 'lab', 'drop-ins/redlock', 'drop-ins/redis-semaphore'].flatMap(folder => {
+    const { name, exports } = JSON.parse(read(join(folder, 'package.json')))
+    return Object.keys(exports).map(path => `${name}${path.slice(1)}`)
+  })
+  const pages = globSync('{README.md,docs/**/*.md,lab/*.md,drop-ins/*/*.md}', { cwd: ROOT }).map(read).join('\n')
+  const imported = Array.from(pages.matchAll(/(?:from |import\(|require\()'(holdfast[^']*)'/g), ([, name = '']) => name)
+  expect(imported).toContain('holdfast-lab/conformance')
+  expect(imported.filter(name => !exported.includes(name))).toEqual([])
+})
+
 test('package.json and the tables of the documentation are as generated', async () => {
   const check = await scriptNode([join(ROOT, 'script/generate.ts'), '--check'], { folder: ROOT })
   expect(check).toEqual({ code: 0, stdout: '', stderr: '' })

@@ -85,7 +85,8 @@ function text(findings: readonly Finding[]): string {
     if (length === 0) return []
     return [paint(COLOURS[level], level === 'ok' ? `${length} ok` : counted(length, level))]
   })
-  return [...findings.flatMap(lines), '', numbers.join(', ')].join('\n')
+  const all = findings.flatMap(lines)
+  return [...all, ...(all.at(-1) === '' ? [] : ['']), numbers.join(', ')].join('\n')
 }
 
 function lines({ id, level, what, why, advice }: Finding): string[] {

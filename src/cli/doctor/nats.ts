@@ -18,8 +18,9 @@ export async function checkNats(url: string): Promise<Finding[]> {
 }
 
 function versionFinding(is: string): Finding {
-  if (is.startsWith('2.9.')) return ok('version', `nats-server ${is}`)
-  return warning('version', `nats-server ${is}`, 'Holdfast is tested with 2.9 only', 'test your version')
+  const [major = 0, minor = 0] = is.split('.').map(Number)
+  if (major > 2 || (major === 2 && minor >= 9)) return ok('version', `nats-server ${is}, tested with 2.9`)
+  return warning('version', `nats-server ${is}`, 'Holdfast is tested with 2.9', 'use 2.9 or newer')
 }
 
 function storageFinding(storage: unknown): Finding {

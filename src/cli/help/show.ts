@@ -109,9 +109,9 @@ export const BREAK: CommandHelp = {
 export const MIGRATE: CommandHelp = {
   usage: 'migrate [options]',
   entry: 'migrate',
-  summary: 'Creates the tables of a PostgreSQL or MySQL store',
+  summary: 'Creates what a store needs: tables, a container or a bucket',
   text: [
-    'Creates the tables that a store over PostgreSQL or MySQL needs, and the schema and functions of PostgreSQL. It is safe to run again: it then updates the functions. Other stores create what they need themselves.',
+    'Creates the tables that a store over PostgreSQL, MySQL or DynamoDB needs, with the schema and functions of PostgreSQL, the container of Azure Blob Storage, or the bucket of NATS. It is safe to run again: it then updates the functions. SQLite, Redis, Redlock, etcd and ZooKeeper need none.',
   ],
   examples: [
     ['holdfast migrate --store postgres://owner@db/app'],

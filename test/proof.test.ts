@@ -6,6 +6,7 @@ import { contest } from '../lab/judge/test/contest.ts'
 import { newFolder } from '../lab/servers/folder.ts'
 import type { Proof } from '../script/proof/proof.ts'
 import { addProof, proofOf, proofs } from '../script/proof/results.ts'
+import { sourcesOf } from '../script/proof/sources.ts'
 import { ROOT, scriptNode } from './script-node.ts'
 
 const about = { commit: 'abc', machine: 'two cores', command: 'holdfast prove --lab redis --seed 1' }
@@ -51,6 +52,31 @@ test('the page has the violation, its explanation, and the command that repeats 
   expect(page).toContain(violating.explanation.join('\n'))
   expect(page).toContain(`\n${about.command}\n`)
   expect(page).toMatch(/^\| sqlite \| not shown yet \|/m)
+})
+
+test('the page says of each result whether it is of the same code', async () => {
+  const folder = newFolder('proof')
+  await addProof({ ...named('redis'), sources: sourcesOf('redis') }, folder)
+  await addProof(named('sqlite'), folder)
+  expect(pageIn(folder)).toMatch(/^\| redis \|.*\| same \|$/m)
+  expect(pageIn(folder)).toMatch(/^\| sqlite \|.*\| changed since abc \|$/m)
+})
+
+test('stores of one engine have the same code, and others have not', () => {
+  expect(sourcesOf('postgres-advisory')).toBe(sourcesOf('postgres'))
+  const known = [
+    'sqlite',
+    'redis',
+    'redlock',
+    'postgres',
+    'mysql',
+    'etcd',
+    'zookeeper',
+    'dynamodb',
+    'nats',
+    'azure-blob',
+  ]
+  expect(new Set(known.map(sourcesOf)).size).toBe(known.length)
 })
 
 test.each([

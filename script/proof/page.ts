@@ -2,6 +2,7 @@ import { ENGINES, type LabEngine } from '../../lab/engines/index.ts'
 import { number } from '../../lab/judge/format.ts'
 import type { Verdict } from '../../lab/judge/verdict.ts'
 import { PROGRAMMES, type Proof } from './proof.ts'
+import { sourcesOf } from './sources.ts'
 
 const PROMISES: Readonly<Record<Proof['rows'][number]['promise'], string>> = {
   safety: 'safety',
@@ -56,10 +57,11 @@ function missing(all: readonly Proof[]): string[][] {
 /** An engine may have a known violation. */
 type Known = LabEngine & { readonly known?: { readonly what: string } }
 
-const EXPLAINED = '*Overlaps*: two clients acted as holders of one name at once.'
+const EXPLAINED =
+  '*Overlaps*: two clients acted as holders of one name at once. *Code*: whether the sources that ran, which are the core and the store, are still the same.'
 const SEEN = [
   ...['engine', 'faults', 'verdict', 'minutes', 'faults injected', 'grants', 'takeovers'],
-  ...['writes refused', 'overlaps'],
+  ...['writes refused', 'overlaps', 'code'],
 ]
 
 function seen(proof: Proof, unjudged: readonly string[]): string[] {
@@ -70,6 +72,7 @@ function seen(proof: Proof, unjudged: readonly string[]): string[] {
     ...[engine, programme, verdict(proof, unjudged), minutes(duration)],
     ...[injected, grants, takeovers, rejected].map(number),
     number(overlaps.total),
+    proof.sources === sourcesOf(engine) ? 'same' : `changed since ${proof.commit}`,
   ]
 }
 

@@ -10,6 +10,8 @@ export interface Proof {
   /** When it ended, in UTC, to the minute. */
   readonly date: string
   readonly commit: string
+  /** What ran: see `sourcesOf`. @default unknown */
+  readonly sources?: string
   readonly machine: string
   /** The command line that repeats the run. */
   readonly command: string

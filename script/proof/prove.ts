@@ -14,6 +14,7 @@ import { parseDuration } from '../../src/cli/duration.ts'
 import { environmentOf, playHistories, testOf } from './differential.ts'
 import { PROGRAMMES } from './proof.ts'
 import { addProof, FOLDER, proofOf } from './results.ts'
+import { sourcesOf } from './sources.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const LONG = '30m'
@@ -109,12 +110,13 @@ async function prove(): Promise<number> {
     args.push(...SETTINGS, '--faults', faults.join(','), ...more)
     const command = `holdfast prove ${args.join(' ')}`
     print(`${engine}, ${programme}: ${command}`)
+    const sources = sourcesOf(engine)
     const verdict = await verdictOf(args, `${engine}-${programme}-${seed}`, options.histories)
     if (interrupted.signal.aborted) break
     outcomes.push([`${engine}, ${programme}`, verdict?.outcome ?? 'failed'])
     if (!verdict) continue
     print(table(verdict))
-    if (isStored) await addProof(proofOf(verdict, { programme, command, ...about }), resolve(options.out))
+    if (isStored) await addProof(proofOf(verdict, { programme, command, sources, ...about }), resolve(options.out))
   }
   for (const engine of options.programme.includes(DIFFERENTIAL) ? options.engine : []) {
     const test = testOf(engine)

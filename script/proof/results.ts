@@ -11,7 +11,10 @@ export const FOLDER: string = join(import.meta.dirname, '../../docs/proof')
 /** Milliseconds after which a lock is stale. A live process holds it only briefly. */
 const STALE = 10_000
 
-export function proofOf(verdict: Verdict, about: Pick<Proof, 'programme' | 'command' | 'commit' | 'machine'>): Proof {
+export function proofOf(
+  verdict: Verdict,
+  about: Pick<Proof, 'programme' | 'command' | 'commit' | 'machine' | 'sources'>,
+): Proof {
   const { run, outcome, duration, rows, counts, overlaps, margins, recoveries, explanation } = verdict
   const { engine, names, faults: _, shared: __, ...settings } = run
   const short = rows.map(({ promise, outcome, broken, missing, violations: [first] }) => ({

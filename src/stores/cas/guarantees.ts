@@ -13,7 +13,7 @@ export function guaranteesOf(
     ...(knowsAge
       ? []
       : [
-          'A process counts the ttl of a holder that has died from when it first saw the last renewal. One that ends sooner never takes over, so `once` and ticks are refused.',
+          'A process counts the ttl of a holder that has died from when it first saw the last renewal. One that ends sooner never takes over, so `once`, `@LeaseCron` and `--skip-if-ran-since` are refused.',
         ]),
   ]
   return {

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import fc from 'fast-check'
 import { afterEach, expect, test, vi } from 'vitest'
 import { claimOf, hold, look, signal } from '../../../test/support.ts'
@@ -5,6 +6,7 @@ import type { Claim, Store } from '../../contract/store.ts'
 import { createLocks } from '../../create-locks.ts'
 import { cas } from './index.ts'
 import { keyOf, nameOf } from './key.ts'
+import { SharedName } from './shared-name.ts'
 import { held, meanwhile, pass, System } from './test/system.ts'
 
 afterEach(() => vi.restoreAllMocks())
@@ -87,6 +89,24 @@ test('a renewal that is written after its lease has ended does not revive it for
   await hold(two, claimOf('a'))
 })
 
+test('a read that lags ends no lease that was renewed meanwhile, where the register says that reads may lag', async () => {
+  const system = Object.assign(new System(), { mayLag: true })
+  const [one, two] = [system.start(), system.start()]
+  const claim = claimOf('a')
+  await hold(one, claim)
+  expect(await held(two, claimOf('a', { queue: true }))).toBe(false)
+  const before = new Map(system.records)
+  await system.clock.advance(9_000)
+  await one.renew(claim, signal)
+  await system.clock.advance(2_000)
+  const { read } = system
+  system.read = async () => before.get(keyOf('a')) // of a leader that was replaced and does not know it
+  expect(await look(two, { name: 'a' })).toEqual([])
+  system.read = read
+  expect(await held(two, claimOf('a', { queue: true }))).toBe(false)
+  expect(await look(two, { name: 'a' })).toMatchObject([{ state: 'held' }, { state: 'waiting' }])
+})
+
 test('a wall clock that is set forward ends no lease of another process', async () => {
   const system = new System()
   await hold(cas(system), claimOf('a'))
@@ -141,6 +161,14 @@ test('a release whose outcome nobody can find out is unknown, and not called gon
   const released = meanwhile(system, one.release(claim, signal))
   await expect(released).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: true })
   expect(await one.release(claim, signal)).toBe('gone')
+})
+
+test('who only looks leaves no listener behind', async () => {
+  const system = new System()
+  const shared = { register: system, clock: system.clock, wake: () => {} }
+  const { signal: own } = new AbortController()
+  await new SharedName('a', shared).look(own)
+  expect(getEventListeners(own, 'abort')).toEqual([])
 })
 
 test('a request that hangs does not delay the next one, once nobody waits for it', async () => {
@@ -249,6 +277,18 @@ test('a register that watches wakes the first waiter at a release, and is read r
   for (const changed of watched) changed()
   await pass(system, 20)
   expect(wakes).toEqual([1, 1, 0]) // the second is told to ask after the grace period of the first
+})
+
+test('positions are kept while a watch takes long to arm', async () => {
+  const system = new System()
+  system.watch = () => new Promise(() => {})
+  const store = system.start()
+  await hold(system.start(), claimOf('a', { ttl: 600_000 }))
+  const claim = claimOf('a', { queue: true })
+  await store.acquire(claim, signal)
+  void store.watch?.(claim, () => {}, signal)
+  await pass(system, 10_000)
+  expect(await look(store, { name: 'a' })).toHaveLength(2)
 })
 
 test('while a register cannot watch, the store polls', async () => {

@@ -36,13 +36,14 @@ export interface View {
   readonly since: ReadonlyMap<string, number>
   /** By entry: the write that renewed it. */
   readonly renewed: ReadonlyMap<unknown, string>
-  /** The tokens of leases that were stored after they had ended. A renewal that was late must not revive them. */
+  /** The tokens of leases that were still stored after they had ended. A renewal that was late must not revive them. */
   readonly over: ReadonlySet<number>
 }
 
 /** When a record was read or written. `received - age` is a time at which it was already written. */
 export interface Seen {
-  readonly sent: number
+  /** A time at which it was still the current record. `undefined`: nobody knows one. */
+  readonly sent: number | undefined
   readonly received: number
   readonly age?: number | undefined
 }
@@ -87,7 +88,7 @@ export function observe(stored: Stored, { sent, received, age = 0 }: Seen, befor
   const holders = stored.holders.map(({ renewed: by, ...fields }) => {
     const { id, token, ttl } = fields
     const ends = sinceOf(id, by) + ttl
-    if (ends <= sent || before.over.has(token)) over.add(token)
+    if ((sent !== undefined && ends <= sent) || before.over.has(token)) over.add(token)
     const holder: Holder = { ...fields, expires: over.has(token) ? Number.NEGATIVE_INFINITY : ends }
     renewed.set(holder, by[0])
     return holder

@@ -4,7 +4,7 @@
  *
  * 1. `write` is atomic: of two writes that expect the same version, at most one happens, and each write makes a new version.
  *    A version never returns, also not after the record was deleted.
- * 2. `read` is linearizable: it sees every write that was answered before it began. So read from the primary.
+ * 2. `read` is linearizable: it sees every write that was answered before it began. So read from the primary. Else `mayLag`.
  * 3. Keys are compared byte by byte. They consist of letters, digits, `-`, `_` and `=`, and have at most 765 characters.
  * 4. What failed rejects. A `LeaseError` that is not `retryable` says what to change, such as `ACCESS_DENIED`. After any other
  *    rejection the base reads again, because the write may have happened. It accepts a client that repeats its requests.
@@ -15,6 +15,11 @@ export interface Register<Version> {
   readonly maxBytes: number
   /** Does each `read` tell the age of the record? @default false */
   readonly knowsAge?: boolean | undefined
+  /**
+   * May a `read` for a moment answer what was before, as from a leader that was replaced and does not know it? Then a lease
+   * that a read shows as ended may still be renewed. @default false
+   */
+  readonly mayLag?: boolean | undefined
   /** The current record. `undefined`: there is none. */
   read(key: string, signal: AbortSignal): Promise<Entry<Version> | undefined>
   /**

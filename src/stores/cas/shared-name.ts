@@ -102,9 +102,7 @@ export class SharedName<Version> {
   /** The name now, for people. It writes nothing. `listed`: its record, which may be old. */
   async look(signal: AbortSignal, listed?: Entry<Version>): Promise<Name> {
     const [seenAt, isAlone, sent] = [this.#seenAt, this.isIdle, this.#now]
-    const cancel = new Cancel()
-    signal.addEventListener('abort', () => cancel.cancel(signal.reason))
-    const seen = listed ? this.#seen(listed, Number.NEGATIVE_INFINITY) : await this.#read(LONGEST_REQUEST, cancel)
+    const seen = listed ? this.#seen(listed) : await this.#readUnless(signal)
     // What was read may be older than what this process has written meanwhile, and what was listed than what it has read.
     const last = this.#view.writes.at(-1)
     const isNew = !listed || last === undefined || seen.view.writes.includes(last)
@@ -208,11 +206,24 @@ export class SharedName<Version> {
     const send = (signal: AbortSignal): ReturnType<Register<Version>['read']> => register.read(keyOf(this.name), signal)
     const entry = await request(clock, limit, send, { background: true, cancel })
     this.roundTrip = this.#now - sent
-    return this.#seen(entry, sent)
+    return this.#seen(entry, register.mayLag ? undefined : sent)
   }
 
-  /** What a record says that was current at `sent` or later. */
-  #seen(entry: Entry<Version> | undefined, sent: number): Known<Version> {
+  /** Reads alone, unless `signal` aborts. */
+  async #readUnless(signal: AbortSignal): Promise<Known<Version>> {
+    const cancel = new Cancel()
+    const stop = (): void => cancel.cancel(signal.reason)
+    signal.addEventListener('abort', stop)
+    try {
+      return await this.#read(LONGEST_REQUEST, cancel)
+    } finally {
+      // A signal of `AbortSignal.any` is never collected while somebody listens to it.
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
+  /** What a record says that was current at `sent` or later. @default nobody knows when */
+  #seen(entry: Entry<Version> | undefined, sent?: number): Known<Version> {
     if (!entry) return { view: NOTHING, version: undefined }
     const seen = { sent, received: this.#now, age: entry.age }
     return { view: observe(parse(this.name, entry.value), seen, this.#view), version: entry.version }
@@ -229,7 +240,7 @@ export class SharedName<Version> {
     for (const attempt of attempts.splice(0)) {
       const { write, after, decision } = attempt
       const fate = fateOf(write, after, this.#view.writes)
-      if (fate === 'open') attempts.push(attempt)
+      if (fate === 'open' || fate === 'unclear') attempts.push(attempt)
       if (fate === 'done') {
         this.#answer(decision)
         this.#shared.wake(this.name, decision.wakes)

@@ -58,6 +58,7 @@ export class Waiting {
       if (this.#waiters.size === 0) this.#end()
     }
     signal.addEventListener('abort', remove, { once: true })
+    this.#lookAt(this.#clock.now() + SHARE * this.#leastLifetime) // arming may take longer than its position is kept
     await inRootContext(() => this.#subscribe())
     this.#lookAt(0) // what happened since the last answer was not seen
   }

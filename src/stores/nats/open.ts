@@ -14,6 +14,9 @@ import { migrate } from './migrate.ts'
 
 const SHAPE = 'write nats://[user:password@]host[:port][,host[:port]…]/bucket, or natss:// for TLS'
 
+/** Milliseconds until the next server is tried. The client waits for 20 s by default, and begins with the one that is gone. */
+const DIAL = 2_000
+
 /** Milliseconds between two pings. After two without an answer the client connects elsewhere. */
 const PING = 2_000
 
@@ -37,11 +40,17 @@ interface Target {
 export async function openNats(url: string): Promise<Store> {
   const { bucket, options, connect, kvmOf } = targetOf(url)
   let connection: Connection | undefined
+  let isClosed = false
   const kvm = async (): Promise<NatsKvm> => {
     connection ??= await connect()
+    if (isClosed) await connection.close() // it was closed while it connected
     return kvmOf(connection)
   }
-  return storeOf(kvm, { bucket, minTtl: minTtlIn(options) }, async () => connection?.close())
+  const close = async (): Promise<void> => {
+    isClosed = true
+    await connection?.close()
+  }
+  return storeOf(kvm, { bucket, minTtl: minTtlIn(options) }, close)
 }
 
 /** Creates the bucket of a URL, and resolves to its name. Rejects like `migrate`. */
@@ -100,6 +109,8 @@ export function targetOf(url: string): Target {
     maxReconnectAttempts: -1,
     reconnectTimeWait: 500,
     pingInterval: PING,
+    timeout: DIAL,
+    ignoreAuthErrorAbort: true, // two refused logins, such as while a server reloads them, must not end it for good
     ...(login && (pass === undefined ? { token: user } : { user, pass })),
     ...(isTls && { tls: pem }),
   }

@@ -9,8 +9,8 @@ const OVERHEAD = 2_000
 /** The limit of a message until the server has told it: its default. */
 const PAYLOAD = 1_048_576
 
-/** Days for which a bucket must keep records: the week of tokens, and the longest lease. */
-const DAYS = 8
+/** Days for which a bucket must keep records: the week of tokens, and the longest lease of 24.8 days. */
+const DAYS = 32
 
 /** Milliseconds until a watch that has ended is begun again. */
 const PAUSE = 1_000
@@ -76,6 +76,8 @@ export function registerOf(
       return most - OVERHEAD
     },
 
+    mayLag: true,
+
     read: key =>
       using(async ({ kv }): Promise<Entry<number> | undefined> => {
         const found = await kv.get(key)
@@ -108,9 +110,10 @@ export function registerOf(
         // The last message comes first, so the client knows after which one to go on when it has lost its consumer.
         const watch = (): ReturnType<Kv['watch']> => kv.watch({ key, headers_only: true })
         const first = await watch()
+        void follow(first, watch, changed, signal)
+        if (signal.aborted) return
         onReconnect.add(changed)
         signal.addEventListener('abort', () => onReconnect.delete(changed), { once: true })
-        void follow(first, watch, changed, signal)
       }),
 
     ...(close && { close }),
@@ -136,17 +139,17 @@ async function follow(
   let watch: typeof first | undefined = first
   const stop = (): void => watch?.stop()
   signal.addEventListener('abort', stop, { once: true })
-  while (!signal.aborted) {
+  do {
     try {
       watch ??= await again()
-      if (signal.aborted) stop()
+      if (signal.aborted) stop() // and its consumer goes only if somebody iterates
       for await (const _ of watch) changed()
     } catch {
       // begun again below; until then the base looks as often as it keeps positions
     }
     watch = undefined
     if (!signal.aborted) await sleep(PAUSE, undefined, { ref: false })
-  }
+  } while (!signal.aborted)
 }
 
 /** Calls the functions whenever the client has connected again, until the connection is closed. */

@@ -10,6 +10,7 @@ export class System implements Register<number> {
   readonly records: Map<string, { value: string; version: number; written: number }> = new Map()
   maxBytes = 400_000
   knowsAge = false
+  mayLag = false
   watch?: NonNullable<Register<number>['watch']>
   reads = 0
   writes = 0

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { DiscardPolicy } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
@@ -5,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type NatsCluster, type NatsServer, startNats, startNatsCluster } from '../../../../lab/servers/nats.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { Stack } from '../../../../test/harnesses/stack.ts'
+import { ROOT, scriptNode } from '../../../../test/script-node.ts'
 import { signal } from '../../../../test/support.ts'
 import { createLocks, connect as locksAt } from '../../../index.ts'
 import { migrate as migrateUrl } from '../../../migrate.ts'
@@ -91,6 +93,34 @@ describe('one server', () => {
     }
     isOver = true
     await writing
+  })
+
+  test('a watch that is not wanted any more when it is armed is not served', async () => {
+    const register = registerOf(async () => kvm, 'holdfast')
+    await register.read('watched', signal)
+    const manager = await kvm.js.jetstreamManager()
+    const consumers = async (): Promise<(boolean | undefined)[]> =>
+      Array.fromAsync(manager.consumers.list('KV_holdfast'), ({ push_bound }) => push_bound)
+    for (let round = 0; round < 10; round += 1) {
+      const controller = new AbortController()
+      const arming = register.watch?.('watched', () => {}, controller.signal)
+      controller.abort()
+      await arming
+    }
+    expect(await consumers()).toHaveLength(10)
+    await until('nobody listens', async () => !(await consumers()).includes(true))
+  })
+
+  test('a process ends although its store was closed while it connected', async () => {
+    const script = `
+      import { connect } from ${JSON.stringify(join(ROOT, 'src/index.ts'))}
+      await connect('nats://${server.address}/holdfast', { timeout: 300 }).catch(error => console.log(error.code))`
+    await server.pause()
+    const onOutput = (): void => server.resume()
+    expect(await scriptNode(['--input-type=module', '-e', script], { folder: ROOT, onOutput })).toMatchObject({
+      code: 0,
+      stdout: 'STORE_UNAVAILABLE\n',
+    })
   })
 
   test('a value that fills the message of the server is written', async () => {

@@ -15,6 +15,8 @@ export type Need =
   | 'one token'
   /** A name has as many slots as the limits of claims allow (`guarantees.sharing`). */
   | 'slots'
+  /** A lease that was seen to end has ended, although nothing was written since. */
+  | 'final'
   /** A lease can be broken. */
   | 'break'
   /** Each open store has its own resources to close. */

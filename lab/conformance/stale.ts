@@ -29,24 +29,26 @@ export const staleCases: Case[] = [
         },
       ),
 
-      'R3: a stale renewal never revives a lease, and never touches the next one': held(
-        async ({ space, one, two, delay, claim, token }) => {
-          const free = space.claim({ ttl: claim.ttl })
-          await one.hold(free)
-          const deliver = await delay()
-          await Promise.all([claim, free].map(each => givenUp(one, 'renew', each)))
-          const next = space.claim({ name: claim.name })
-          await until('the lease runs out', async () => (await two.acquire(next)).held)
-          await until('the other runs out', async () => (await two.inspect({ name: free.name })).length === 0)
-          await deliver()
-          await always(space, async () => {
-            assert.deepEqual(await two.inspect({ name: free.name }), [])
-            const [record] = await two.inspect({ name: next.name })
-            assert.ok(record?.token && record.token > token && record.owner === next.owner)
-          })
-          assert.ok(await two.renew(next))
-        },
-      ),
+      'R3: a stale renewal revives no lease that was seen to end': held(async ({ space, one, two, delay, claim }) => {
+        const deliver = await delay()
+        await givenUp(one, 'renew', claim)
+        await until('the lease runs out', async () => (await two.inspect({ name: claim.name })).length === 0)
+        await deliver()
+        await always(space, async () => assert.deepEqual(await two.inspect({ name: claim.name }), []))
+      }),
+
+      'R3: a stale renewal never touches the next lease': held(async ({ space, one, two, delay, claim, token }) => {
+        const deliver = await delay()
+        await givenUp(one, 'renew', claim)
+        const next = space.claim({ name: claim.name })
+        await until('the lease runs out', async () => (await two.acquire(next)).held)
+        await deliver()
+        await always(space, async () => {
+          const [record] = await two.inspect({ name: next.name })
+          assert.ok(record?.token && record.token > token && record.owner === next.owner)
+        })
+        assert.ok(await two.renew(next))
+      }),
 
       'R3: a stale note never replaces a newer one': held(async ({ space, one, two, delay, claim }) => {
         const deliver = await delay()
@@ -117,7 +119,10 @@ export const staleCases: Case[] = [
         assert.ok(await two.renew(next))
       }),
     },
-    { 'R10: a stale break takes the name from no later holder': ['break'] },
+    {
+      'R3: a stale renewal revives no lease that was seen to end': ['final'],
+      'R10: a stale break takes the name from no later holder': ['break'],
+    },
   ),
   ...casesOf(
     {},

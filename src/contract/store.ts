@@ -22,7 +22,8 @@
  *     limit has no effect, or only effects that do no harm:
  *     - A stale `acquire` of a withdrawn claim is refused (R4). That of another claim leaves at most a lease or a waiter
  *       that ends with its ttl, as if its process had died.
- *     - A stale `renew` never shortens a lease, undoes a later renewal or revives a lease.
+ *     - A stale `renew` never shortens a lease, undoes a later renewal or revives a lease. Where the `limits` say that reads
+ *       may lag, it may revive a lease if nothing was written for its name since.
  *     - A stale `annotate` never replaces a later note.
  *     - A stale `break` takes the name at most from a holder that had it when the `break` was sent.
  *     - None of them touches the lease of another claim otherwise.
@@ -41,9 +42,9 @@
  *     After the request was sent, no other claim is granted what R1 denies it for `Grant.ttl` less 2 ms. The exceptions are a
  *     release, a `break`, and a server that loses data or whose clock steps forward. `Grant.ttl` is at least the
  *     requested ttl, unless the answer took long or the `limits` of the store say otherwise. A lease that is not renewed
- *     ends soon after its ttl, by the server's clock, and nothing revives it. `undefined` from `renew`, or false from
- *     `annotate`, means that the lease is certainly gone, and not that the request conflicted with another. A rejection
- *     means that the outcome is unknown.
+ *     ends soon after its ttl, by the server's clock, and nothing revives it but what R3 allows. `undefined` from `renew`,
+ *     or false from `annotate`, means that the lease is certainly gone, and not that the request conflicted with another. A
+ *     rejection means that the outcome is unknown.
  *
  * R7. `annotate` changes the note of the claim that holds, and nothing else: not the token, the end of the lease or the
  *     queue. Neither a renewal nor an `acquire` that arrives later brings back the old note.

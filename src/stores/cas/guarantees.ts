@@ -1,14 +1,16 @@
 import type { Guarantees } from '../../contract/store.ts'
+import type { Register } from './register.ts'
 import { POLL } from './waiting.ts'
 
 /** The guarantees of a register. `given`: what its author says about the system. */
 export function guaranteesOf(
-  { knowsAge = false, isPushed }: { readonly knowsAge?: boolean | undefined; readonly isPushed: boolean },
+  { knowsAge = false, mayLag = false, watch }: Pick<Register<unknown>, 'knowsAge' | 'mayLag' | 'watch'>,
   given: Partial<Guarantees> = {},
 ): Guarantees {
+  const isPushed = watch !== undefined
   const poll = isPushed ? 0 : POLL
   const limits = [
-    'A renewal that is written after its lease has ended revives the lease for processes that did not see it end. It takes the name from nobody, and its holder was told of the loss before.',
+    `A renewal that is written after its lease has ended revives the lease ${mayLag ? 'unless its name was written since' : 'for processes that did not see it end'}. It takes the name from nobody, and its holder was told of the loss before.`,
     'Each grant, renewal and release rewrites the record of its name: clients of a hot name write in turn, and conflicts are retried.',
     ...(knowsAge
       ? []

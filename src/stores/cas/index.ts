@@ -32,8 +32,7 @@ export function cas<Version>(register: Register<Version>, options: CasOptions = 
     throw invalid('cas(register) needs a register with maxBytes, the largest value in bytes')
   checkKeys(options, optionKeys, 'cas')
   const { kind = 'cas', guarantees, clock = observer(), minTtl } = options
-  const { knowsAge, watch } = register
-  const all = guaranteesOf({ knowsAge, isPushed: watch !== undefined }, guarantees)
+  const all = guaranteesOf(register, guarantees)
   return withMinTtl(new CasStore(register, kind, all, clock), minTtl)
 }
 

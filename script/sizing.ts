@@ -1,13 +1,22 @@
-// What leases and waiters cost a server: `./script/node script/sizing.ts redis|postgres|etcd [LEASES] [WAITERS]`. It starts
-// a server, holds the leases from one process, then lets the waiters wait for one of them. docs/operations/sizing.md has
-// the figures.
+// What leases and waiters cost a server: `./script/node script/sizing.ts redis|redis-tls|postgres|etcd [LEASES] [WAITERS]
+// [MS]`. It starts a server, holds the leases from one process, then lets the waiters wait for one of them. With MS the round
+// trip to the server takes so long, through a proxy of another process. docs/operations/sizing.md has the figures.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { setDefaultCACertificates } from 'node:tls'
 import { startEtcd } from '../lab/servers/etcd.ts'
+import { reservePort } from '../lab/servers/port.ts'
 import { startPostgres } from '../lab/servers/postgres.ts'
-import { startRedis } from '../lab/servers/redis.ts'
+import { startProxy } from '../lab/servers/proxy.ts'
+import { type RedisServer, startRedis } from '../lab/servers/redis.ts'
 import { connect, type Lease, subscribe } from '../src/index.ts'
 
 interface Measured extends AsyncDisposable {
+  readonly port: number
+  /** With the word PORT. */
   readonly url: string
   /** The memory or disk that the data takes, in bytes. */
   bytes(): Promise<number>
@@ -24,19 +33,23 @@ const CROWD = 50
 const engines: Readonly<Record<string, () => Promise<Measured>>> = {
   async redis() {
     const server = await startRedis()
-    const info = async (section: string, field: string): Promise<number> => Number((await server.info(section))[field])
-    return {
-      url: server.url,
-      bytes: () => info('memory', 'used_memory_dataset'),
-      connections: async () => (await info('clients', 'connected_clients')) - OWN,
-      [Symbol.asyncDispose]: () => server.stop(),
-    }
+    return { port: server.port, url: 'redis://127.0.0.1:PORT', ...ofRedis(server) }
+  },
+  async 'redis-tls'() {
+    const { number: port } = await reservePort()
+    setDefaultCACertificates([readFileSync(certificate('ca.pem'), 'utf8')])
+    const files = { 'tls-cert-file': certificate('server.pem'), 'tls-key-file': certificate('server.key') }
+    const server = await startRedis({
+      config: { 'tls-port': port, 'tls-ca-cert-file': certificate('ca.pem'), 'tls-auth-clients': 'no', ...files },
+    })
+    return { port, url: 'rediss://localhost:PORT', ...ofRedis(server) }
   },
   async postgres() {
     const server = await startPostgres()
     const number = async (text: string): Promise<number> => Number((await server.query<{ n: string }>(text))[0]?.n)
     return {
-      url: `${server.url()}?create=true`,
+      port: server.port,
+      url: `${server.url().replace(`:${server.port}`, ':PORT')}?create=true`,
       bytes: () =>
         number(
           "select sum(pg_total_relation_size(c.oid)) n from pg_class c join pg_namespace s on s.oid = relnamespace where nspname = 'holdfast' and relkind = 'r'",
@@ -51,7 +64,8 @@ const engines: Readonly<Record<string, () => Promise<Measured>>> = {
     const status = async (): Promise<{ dbSize: string }> =>
       (await server.call('maintenance/status', {})) as { dbSize: string }
     return {
-      url: `etcd://127.0.0.1:${server.port}`,
+      port: server.port,
+      url: 'etcd://127.0.0.1:PORT',
       bytes: async () => Number((await status()).dbSize),
       connections: async () => undefined,
       [Symbol.asyncDispose]: () => server.stop(),
@@ -59,11 +73,33 @@ const engines: Readonly<Record<string, () => Promise<Measured>>> = {
   },
 }
 
-const [engine = '', leases = '5000', waiters = '1000'] = process.argv.slice(2)
+function ofRedis(server: RedisServer): Omit<Measured, 'port' | 'url'> {
+  const info = async (section: string, field: string): Promise<number> => Number((await server.info(section))[field])
+  return {
+    bytes: () => info('memory', 'used_memory_dataset'),
+    connections: async () => (await info('clients', 'connected_clients')) - OWN,
+    [Symbol.asyncDispose]: () => server.stop(),
+  }
+}
+
+function certificate(file: string): string {
+  return join(import.meta.dirname, '../test/certificates', file)
+}
+
+const [engine = '', leases = '5000', waiters = '1000', away = '0'] = process.argv.slice(2)
+if (engine === 'proxy') {
+  const proxy = await startProxy({ host: '127.0.0.1', port: Number(leases) })
+  for (const direction of [proxy.up, proxy.down]) direction.delay(Number(away) / 2)
+  process.send?.(proxy.port)
+  await once(process, 'disconnect')
+  process.exit()
+}
 const start = engines[engine]
 if (!start) throw new Error(`unknown engine ${engine}: expected ${Object.keys(engines).join(', ')}`)
 await using server = await start()
-const locks = await connect(server.url, { ttl: 10_000 })
+const proxy = away === '0' ? undefined : fork(import.meta.filename, ['proxy', String(server.port), '', away])
+const [port] = proxy ? ((await once(proxy, 'message')) as [number]) : [server.port]
+const locks = await connect(server.url.replace('PORT', String(port)), { ttl: 10_000 })
 const counted = { renewals: 0, requests: 0, lost: 0 }
 subscribe('heartbeat', () => void counted.renewals++)
 subscribe('batch_sent', () => void counted.requests++)
@@ -106,3 +142,4 @@ end.abort()
 await Promise.all(waiting)
 console.log(`${kept.length} leases were kept`)
 await locks.close({ release: true })
+proxy?.disconnect()

@@ -2,7 +2,7 @@ import { ENGINES } from '../../engines.ts'
 import type { CommandHelp } from './command-help.ts'
 
 /** The engines of the fault lab: those of URLs, and two that have no URL of their own. */
-export const LAB_ENGINES: readonly string[] = [
+const LAB_ENGINES: readonly string[] = [
   ...ENGINES.map(({ name }) => name).filter(name => name !== 'memory'),
   ...['redis-sentinel', 'postgres-advisory'],
 ]

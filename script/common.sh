@@ -59,6 +59,11 @@ install_peers() {
   install_apart bench
 }
 
+# What runs the specification of a name.
+install_specification() {
+  install_apart test/specification
+}
+
 # The frameworks of the recipes. Prisma generates its client without the engine that this variable names; without the
 # variable it would download it.
 install_integrations() (

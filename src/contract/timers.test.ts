@@ -118,3 +118,11 @@ describe('on the timers of Node', () => {
     expect(fired).toEqual(['microtask'])
   })
 })
+
+test('a timer without a delay fires in the background although nothing else happens for long', async () => {
+  const started = performance.now()
+  const other = setTimeout(() => {}, 5_000)
+  await new Promise<void>(resolve => systemClock().after(0, resolve, true))
+  clearTimeout(other)
+  expect(performance.now() - started).toBeLessThan(4_000)
+})

@@ -32,8 +32,8 @@ export class Timers {
   /** Does what `Clock.after` promises. Without a delay, `action` is called after the pending input is read. */
   set(delay: number, action: () => void, background: boolean): () => void {
     if (delay <= 0) {
+      // Also in the background: without a reference it would run only after the next input or timer, seconds later perhaps.
       const immediate = setImmediate(action)
-      if (background) immediate.unref()
       return () => clearImmediate(immediate)
     }
     if (this.#setTimeout !== setTimeout) {

@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { build } from 'esbuild'
+import { build, type Plugin } from 'esbuild'
 import { Rolldown } from 'tsdown'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../../lab/servers/redis.ts'
+import { minifiedScripts } from '../../../script/lua.ts'
 
 const HANDLER = join(import.meta.dirname, '../lambda.ts')
 
@@ -19,6 +20,19 @@ Promise.all(events).then(async both => {
   console.log(JSON.stringify(statuses))
   process.exit()
 })`
+
+/** The package has its scripts in the code; the sources read files. */
+const scripts = minifiedScripts()
+const scriptsOfEsbuild: Plugin = {
+  name: 'scripts',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/src\/stores\/.*\.ts$/ }, async ({ path }) => {
+      const code = readFileSync(path, 'utf8')
+      const transform = scripts.transform as (code: string, id: string) => Promise<{ code: string } | undefined>
+      return { contents: (await transform(code, path))?.code ?? code, loader: 'ts' }
+    })
+  },
+}
 
 let server: RedisServer
 beforeAll(async () => {
@@ -35,10 +49,11 @@ const bundlers: Record<string, (file: string) => Promise<unknown>> = {
       minify: true,
       platform: 'node',
       format: 'cjs',
+      plugins: [scriptsOfEsbuild],
       logOverride: { 'empty-import-meta': 'silent' }, // the package has a CommonJS build, the sources have not
     }),
   async rolldown(file) {
-    const bundle = await Rolldown.rolldown({ input: HANDLER, platform: 'node' })
+    const bundle = await Rolldown.rolldown({ input: HANDLER, platform: 'node', plugins: [scripts] })
     await bundle.write({ file, format: 'cjs', minify: true })
   },
 }

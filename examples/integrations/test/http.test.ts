@@ -102,7 +102,7 @@ function postTo(server: Server) {
 }
 
 function staleToken(lease: string): LeaseError {
-  return new LeaseError('STALE_TOKEN', 'a newer holder has written', { lease, token: 1n, highest: 2n })
+  return new LeaseError('STALE_TOKEN', 'a newer holder has written', { leaseName: lease, token: 1n, highest: 2n })
 }
 
 test('the answer to a semaphore without a free permit is a 503 where the service says so', async () => {

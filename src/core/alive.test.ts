@@ -47,6 +47,7 @@ test('a process that ends while it holds leases says so, also in front of an awa
     await closed.close({ grace: 0 })
     await (await locks.acquire('released')).release()
     await derived.acquire('b')
+    ;(await locks.acquire('runs out')).stopRenewing()
     const lease = await locks.acquire('a')
     await lease.ended
   `)

@@ -166,7 +166,8 @@ function nameHeld(): void {
   for (const weak of allLeases) {
     const leases = weak.deref()
     if (!leases || closed.has(leases)) continue
-    for (const { name } of leases.values()) {
+    for (const { name, runsOut } of leases.values()) {
+      if (runsOut) continue
       const what = `this process ends while it holds the lease ${JSON.stringify(name)}: nothing else keeps it alive`
       warn(
         'HOLDFAST_LOOP_EMPTY',

@@ -41,6 +41,8 @@ export class HeldLease extends Held implements ListedLease {
   readonly heldSince: number
   /** Did a call return the lease? False: work runs under it. */
   readonly isHandedOut: boolean
+  /** Was it let run out by `stopRenewing`? */
+  runsOut = false
   readonly renewals: Renewals
   group: LeaseGroup | undefined
   lossReason: LossReason | undefined
@@ -130,6 +132,7 @@ export class HeldLease extends Held implements ListedLease {
 
   stopRenewing(): void {
     if (this.check() || this.releasing) return
+    this.runsOut = true
     this.renewals.stop()
     this.#handle.keep()
     this.#deadline.watch()

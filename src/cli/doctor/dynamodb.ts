@@ -9,14 +9,16 @@ export async function checkDynamoDb(url: string, signal: AbortSignal): Promise<F
   const stop = (): void => client.destroy()
   signal.addEventListener('abort', stop)
   try {
-    return [
-      tlsFinding(endpoint.hostname, endpoint.protocol === 'https:'),
-      await unlessRefused(table, async () => schema(table, (await client.describeTable({ TableName: table })).Table)),
-      await unlessRefused(table, async () => {
-        const { TimeToLiveDescription: is } = await client.describeTimeToLive({ TableName: table })
-        return timeToLive(table, is?.AttributeName)
-      }),
-    ]
+    const tls = tlsFinding(endpoint.hostname, endpoint.protocol === 'https:')
+    const described = async (): Promise<Finding> =>
+      schema(table, (await client.describeTable({ TableName: table })).Table)
+    const found = await unlessRefused(table, described)
+    if (found.level === 'problem') return [tls, found]
+    const deletes = await unlessRefused(table, async () => {
+      const { TimeToLiveDescription: is } = await client.describeTimeToLive({ TableName: table })
+      return timeToLive(table, is?.AttributeName)
+    })
+    return [tls, found, deletes]
   } finally {
     signal.removeEventListener('abort', stop)
     stop()

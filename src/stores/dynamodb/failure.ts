@@ -14,12 +14,12 @@ const REFUSALS: readonly (readonly [names: RegExp, code: LeaseErrorCode, says: s
   [
     /^(UnrecognizedClient|InvalidSignature|SignatureDoesNotMatch|IncompleteSignature|MissingAuthenticationToken|InvalidClientTokenId|ExpiredToken|CredentialsProvider|TokenProvider)/,
     'ACCESS_DENIED',
-    'AWS refused the credentials, or there are none: correct them',
+    'AWS refused the credentials, or there are none: set AWS_PROFILE, AWS_ACCESS_KEY_ID or the role',
   ],
   [
     /^ResourceNotFound/,
     'NOT_MIGRATED',
-    'the table TABLE does not exist in this region: run holdfast migrate --store URL',
+    'the table TABLE does not exist in the region of the client: correct the region, or run holdfast migrate --store URL',
   ],
   [
     /^Validation/,
@@ -57,6 +57,10 @@ export function failure(error: unknown, table: string): LeaseError {
     const what = `DynamoDB throttles requests to the table ${table}: raise its limit, or let fewer clients use one name`
     return new LeaseError('STORE_UNAVAILABLE', `${what} ${reason}`, { cause, retryAfter: PAUSE })
   }
+  if (/^Region is missing/.test(textOf(error)))
+    return new LeaseError('INVALID_ARGUMENT', 'the client has no region: new DynamoDB({ region }), or AWS_REGION', {
+      cause,
+    })
   const [, code, says = ''] = REFUSALS.find(([names]) => names.test(name)) ?? []
   if (code) return new LeaseError(code, `${says.replace('TABLE', table)} ${reason}`, { cause })
   return noAnswerFrom('DynamoDB', error, !NOT_SENT.has(String((cause as { code?: unknown }).code)))

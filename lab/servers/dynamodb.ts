@@ -28,7 +28,6 @@ export class DynamoDbServer extends ServerProcess {
       throw new LeaseError('DRIVER_MISSING', 'DynamoDB Local was not found: run ./script/setup --servers in a checkout')
     const args = [
       ...'-Xms32m -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1'.split(' '),
-      `-Djava.library.path=${join(HOME, 'DynamoDBLocal_lib')}`,
       '-jar',
       join(HOME, 'DynamoDBLocal.jar'),
       ...['-port', String(this.port), '-dbPath', this.folder, '-sharedDb', '-disableTelemetry'],

@@ -89,7 +89,7 @@ function shown({ holders, waiters, gone, token, changed }: NameState): Record<st
 
 /** Keys in one order, and sets and maps as lists in one order. */
 function sorted(value: unknown): unknown {
-  if (value instanceof Map) return [...value].toSorted()
+  if (value instanceof Map) return [...value].toSorted(([a], [b]) => (a < b ? -1 : 1))
   if (Array.isArray(value))
     return value.every(each => typeof each === 'number') ? value.toSorted((a, b) => a - b) : value.map(sorted)
   if (typeof value !== 'object' || value === null) return value

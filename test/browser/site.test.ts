@@ -168,13 +168,7 @@ test('pictures and diagrams are shown', async () => {
     await image.scrollIntoViewIfNeeded()
     await page.waitForFunction(element => (element as HTMLImageElement).naturalWidth > 0, await image.elementHandle())
   }
-  for (const path of [
-    '/',
-    '/concepts/lease/',
-    '/concepts/redlock/',
-    '/concepts/time/',
-    '/concepts/heartbeat-thread/',
-  ]) {
+  for (const path of ['/concepts/fencing/', '/concepts/lease/', '/concepts/redlock/', '/concepts/time/']) {
     await page.goto(`${origin}${path}`)
     await page.locator('main .diagram svg').waitFor()
   }

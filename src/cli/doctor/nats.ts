@@ -1,3 +1,4 @@
+import { isSince } from '../../stores/nats/client.ts'
 import { targetOf, whileOpen } from '../../stores/nats/open.ts'
 import { type Finding, ok, tlsFinding, warning } from './finding.ts'
 
@@ -18,8 +19,7 @@ export async function checkNats(url: string): Promise<Finding[]> {
 }
 
 function versionFinding(is: string): Finding {
-  const [major = 0, minor = 0] = is.split('.').map(Number)
-  if (major > 2 || (major === 2 && minor >= 9)) return ok('version', `nats-server ${is}, tested with 2.9`)
+  if (isSince(9, is)) return ok('version', `nats-server ${is}, tested with 2.9`)
   return warning('version', `nats-server ${is}`, 'Holdfast is tested with 2.9', 'use 2.9 or newer')
 }
 

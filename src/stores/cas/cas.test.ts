@@ -233,6 +233,16 @@ test('claims of one process share a write', async () => {
   expect([system.reads - reads, system.writes - writes]).toEqual([1, 1])
 })
 
+test('of a crowd, 250 share a write, because their decisions block the process meanwhile', async () => {
+  const system = new System()
+  const store = system.start()
+  await hold(store, claimOf('a'))
+  const { writes } = system
+  const asking = Array.from({ length: 1_000 }, () => store.acquire(claimOf('a', { queue: true }), signal))
+  expect((await Promise.all(asking)).every(({ held }) => !held)).toBe(true)
+  expect(system.writes - writes).toBe(4)
+})
+
 test('a claim that was withdrawn is refused by every process for 5 s from its last release', async () => {
   const system = Object.assign(new System(), { knowsAge: true })
   const [one, two] = [system.start(), system.start()]

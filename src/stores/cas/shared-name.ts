@@ -39,7 +39,10 @@ interface Attempt {
   error?: LeaseError
 }
 
-/** Requests that share a write. Each is decided in a time that grows with the queue: 10,000 at once block the process for 12 s. */
+/**
+ * The most requests that share a write. Deciding each takes time that grows with the queue: 10,000 in one turn would block the
+ * process for 12 s.
+ */
 const MOST_REQUESTS = 250
 
 /** Milliseconds for which a name that others wait for is assumed to be as this process saw it. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Entry, Register } from '../cas/index.ts'
-import type { Kv, NatsKvm } from './client.ts'
+import { isSince, type Kv, type NatsKvm } from './client.ts'
 import { failure, isConflict, notFit } from './failure.ts'
 
 /** What a record needs of a message besides its value: subject and headers. */
@@ -61,7 +61,9 @@ export function registerOf(
     const prefix = js.apiPrefix === '$JS.API' ? '' : `${js.apiPrefix}.` // that of a JetStream domain
     const expect = { lastSubjectSequence: last }
     const id = { msgID: `${key}@${last}` }
-    const options = comparesAlone(js.nc.info?.version) ? { expect } : { expect, ...id }
+    // Before 2.10 a cluster compares the version only with what it has already stored, so two writes that arrive together both
+    // happen. There a message id says what a write follows, and of each id the first one counts.
+    const options = isSince(10, js.nc.info?.version) ? { expect } : { expect, ...id }
     try {
       const { seq, duplicate } = await js.publish(`${prefix}$KV.${bucket}.${key}`, value, options)
       return duplicate ? undefined : seq
@@ -118,15 +120,6 @@ export function registerOf(
 
     ...(close && { close }),
   }
-}
-
-/**
- * Does the server compare the version itself? Before 2.10 a cluster compares it only with what it has already stored, so two
- * writes that arrive together both happen. There a message id says what a write follows, and of each id the first one counts.
- */
-function comparesAlone(version = '0'): boolean {
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  return major > 2 || (major === 2 && minor >= 10)
 }
 
 /** Calls `changed` for each message, and begins again when a watch has ended. */

@@ -87,6 +87,7 @@ export const queueCases: Case[] = [
           /** By position: when its waiter was told to ask. Its request may take too long. */
           const due: number[] = []
           const follow = async (position: number): Promise<void> => {
+            if (performance.now() > end - 2 * space.short) throw new TooSlow('a waiter came too late to ask twice')
             const waiter = space.claim({ name: holder.name, queue: true, ttl: space.short })
             const watch = await client.watch(waiter)
             due[position] = performance.now()

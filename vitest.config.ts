@@ -11,7 +11,7 @@ const LONG =
 
 /** They need Chromium, or packages that only `./script/test --full` installs. */
 const FULL_ONLY = [
-  'test/{browser,alongside,mixed,specification}/**',
+  'test/{browser,alongside,mixed,planted,specification}/**',
   'test/package/{managers,runtimes,tarballs}.test.ts',
   'examples/integrations/**',
 ]

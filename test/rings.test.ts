@@ -62,7 +62,7 @@ const RINGS: Record<string, readonly string[]> = {
   'src/cli/doctor': [...SHARED_BY_COMMANDS, 'src/index.ts', 'src/engines.ts', 'src/stores'],
   'lab/conformance': PUBLIC,
   'lab/servers': PUBLIC,
-  'lab/judge': PUBLIC,
+  'lab/judge': [...PUBLIC, 'src/stores/rules/name.ts', 'src/stores/rules/state.ts'],
   'lab/report': ['lab/judge'],
   'lab/faults': ['lab/servers', 'lab/judge'],
   'lab/engines': [...PUBLIC, 'lab/servers', 'lab/faults'],

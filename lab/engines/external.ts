@@ -46,6 +46,7 @@ export async function externalServers(url: string, { names, ttl, forget }: Exter
     endpoints: parts?.hosts.map(({ host, port }) => ({ host: host.replace(/^\[(.*)\]$/, '$1'), port })) ?? [],
     open: proxies => ({ url: parts && proxies.length > 0 ? through(parts, proxies) : url }),
     faults: {},
+    endsWithConnection: kind.includes('advisory'),
     clientsBlockOthers: /^sqlite:/i.test(url),
     [Symbol.asyncDispose]: () => forget(url, names),
   }

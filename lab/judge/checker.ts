@@ -4,8 +4,9 @@ import { ms, number } from './format.ts'
 import type { History } from './history.ts'
 import { type Idle, idlesOf } from './idle.ts'
 import { type Overlap, overlapsOf } from './overlap.ts'
+import { answers } from './promises/answers.ts'
 import { liveness, recoveriesOf } from './promises/liveness.ts'
-import { marginsOf, notification } from './promises/notification.ts'
+import { type Margin, marginsOf, notification } from './promises/notification.ts'
 import { safety } from './promises/safety.ts'
 import { waitsOf } from './promises/sharing.ts'
 import { tokens } from './promises/tokens.ts'
@@ -17,6 +18,7 @@ import type { PromiseName } from './violation.ts'
 const TITLES: Readonly<Record<PromiseName, string>> = {
   safety: 'Safety: mutual exclusion as the resource sees it',
   tokens: 'Tokens: unique and increasing',
+  answers: 'Answers: as the rules of a name allow',
   notified: 'Notified in time: before the next grant',
   waiting: 'Waiting: woken by a release, and in order',
   deadlock: 'Liveness A: no deadlock',
@@ -43,6 +45,7 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
   const found = [
     ...safety(traced),
     ...tokens(traced),
+    ...answers(traced),
     ...notification(traced, overlaps),
     ...waiting.violations,
     ...liveness(traced, idles),
@@ -56,9 +59,13 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
     tokens: [
       `grants: ${number(counts.grants)}; takeovers, whose last holder had not released the name: ${number(counts.takeovers)}`,
     ],
+    answers: [`answers of the store: ${number(counts.answers)}`],
     notified: [
       `losses reported to their holders: ${number(counts.losses)}`,
-      ...notifiedOf(margins, overlaps),
+      ...notifiedOf(
+        margins.map(each => each.ms),
+        overlaps,
+      ),
       ...overlapped(overlaps),
     ],
     waiting: [followed(waiting), ...overtaken(traced, waiting)],
@@ -84,10 +91,22 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
     rows,
     counts,
     overlaps: sum(overlaps),
-    margins:
-      margins.length > 0 ? { count: margins.length, least: margins[0] ?? 0, median: middle(margins) } : undefined,
+    margins: summary(margins),
     recoveries: recoveries.length > 0 ? { count: recoveries.length, longest: recoveries.at(-1) ?? 0 } : undefined,
     ...shortest(traced, rows),
+  }
+}
+
+function summary(margins: readonly Margin[]): Verdict['margins'] {
+  const [first] = margins
+  if (!first) return undefined
+  const late = margins.filter(({ ms }) => ms < 0).map(({ cause }) => cause ?? 'a busy machine')
+  return {
+    count: margins.length,
+    least: first.ms,
+    median: middle(margins.map(each => each.ms)),
+    undisturbed: margins.find(({ cause }) => !cause)?.ms,
+    late: [...new Set(late)].sort(),
   }
 }
 

@@ -18,6 +18,8 @@ export interface Counts {
   readonly handovers: number
   readonly accepted: number
   readonly rejected: number
+  /** Answers of the store. */
+  readonly answers: number
   readonly faults: Readonly<Record<string, number>>
 }
 
@@ -30,6 +32,7 @@ export interface Least {
   /** Only where a release notifies a waiter, and not of shared names. */
   readonly handovers: number
   readonly accepted: number
+  readonly answers: number
   /** Only for a resource with a fence. */
   readonly rejected: number
 }
@@ -42,6 +45,7 @@ export const LEAST: Least = {
   followed: 2,
   handovers: 5,
   accepted: 50,
+  answers: 100,
   rejected: 1,
 }
 
@@ -52,6 +56,7 @@ const WORDS: Readonly<Record<keyof Least, readonly [one: string, several: string
   followed: ['takeover from a live holder', 'takeovers from a live holder'],
   handovers: ['release with waiters in calm times', 'releases with waiters in calm times'],
   accepted: ['accepted write', 'accepted writes'],
+  answers: ['answer of the store', 'answers of the store'],
   rejected: ['refused write', 'refused writes'],
 }
 
@@ -59,6 +64,7 @@ const WORDS: Readonly<Record<keyof Least, readonly [one: string, several: string
 const PROOF: Readonly<Record<PromiseName, readonly (keyof Least)[]>> = {
   safety: ['accepted', 'rejected'],
   tokens: ['grants', 'takeovers'],
+  answers: ['answers'],
   notified: ['losses', 'followed'],
   waiting: ['handovers'],
   deadlock: ['grants', 'takeovers'],
@@ -66,7 +72,7 @@ const PROOF: Readonly<Record<PromiseName, readonly (keyof Least)[]>> = {
 }
 
 export function countsOf(trace: Trace, { delays }: Waiting): Counts {
-  const { grants, holdings, acquisitions, decisions, faults, run } = trace
+  const { grants, holdings, acquisitions, decisions, requests, faults, run } = trace
   const counts = {
     grants: 0,
     takeovers: 0,
@@ -76,6 +82,7 @@ export function countsOf(trace: Trace, { delays }: Waiting): Counts {
     handovers: delays.length,
     accepted: 0,
     rejected: 0,
+    answers: requests.filter(({ answer }) => answer).length,
   }
   for (const { over, lost, died } of acquisitions.values()) {
     if (lost === over && Number.isFinite(lost)) counts.losses += 1

@@ -19,6 +19,8 @@ export function explanation(trace: Trace, violation: Violation): string[] {
   const clients = new Set(parties.map(({ client }) => client))
   const from = Math.min(violation.at - run.ttl, ...parties.map(({ asked }) => asked))
   const ops = new Set(violation.ops)
+  const claims = new Set(violation.claims)
+  const requests = trace.requests.filter(({ asked }) => claims.has(asked.claim)).map(({ asked }) => asked.request)
   const near = history.filter(({ at }) => at >= from && at <= violation.at)
   // A release may arrive long after it left.
   const since = Math.min(...parties.map(({ granted }) => granted)) - run.ttl
@@ -26,6 +28,7 @@ export function explanation(trace: Trace, violation: Violation): string[] {
   const byOthers = new Set(handovers.slice(-MOST_BY_OTHERS))
   const relevant = near.filter(event => {
     if ('op' in event) return ops.has(event.op) || byOthers.has(event)
+    if ('request' in event) return requests.includes(event.request)
     if ('write' in event) return ops.has(trace.writers.get(event.write)?.acquisition.op ?? -1)
     return event.kind === 'died' && clients.has(event.client)
   })
@@ -88,6 +91,10 @@ function describe(event: Event): string {
       return `client ${event.client} does not acquire ${event.name}: ${event.code}`
     case 'believed':
       return `client ${event.client} checks ${event.name} and holds it until ${seconds(event.until)}`
+    case 'requested':
+      return `client ${event.client} asks the store to ${event.verb} ${event.name}, claim ${event.claim.slice(0, 4)} (request ${event.request})`
+    case 'answered':
+      return `request ${event.request} is answered: ${event.is}${event.token === undefined ? '' : `, token ${event.token}, slots ${event.slots}, ${event.ttl} ms`}`
     case 'lost':
       return `client ${event.client} is notified that it lost ${event.name}: ${event.reason}`
     case 'releasing':

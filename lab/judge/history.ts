@@ -19,6 +19,8 @@ export interface Details {
     readonly fence: boolean
     readonly faults: readonly string[]
     readonly versions: Readonly<Record<string, string>>
+    /** Does a lease end with the connection of its holder? */
+    readonly endsWithConnection?: boolean
     /** How soon after a ttl a waiter acquires the name, in milliseconds: without an election and after one. */
     readonly bound: { readonly death: number; readonly election: number }
   }
@@ -27,7 +29,7 @@ export interface Details {
   /** It ended. */
   died: { readonly client: number; readonly pid: number }
   /** It has opened its store, which promises this to waiters. */
-  opened: { readonly client: number } & Pick<Guarantees, 'waiting' | 'order' | 'maxUnattended'>
+  opened: { readonly client: number } & Pick<Guarantees, 'waiting' | 'order'>
   /** The machine kept a process of the lab from running: a client, or the one that injects faults. `at` is its end. */
   stalled: { readonly client?: number; readonly ms: number }
   /** An acquisition began. `op` is its number, unique in the run. Written before the call. */
@@ -47,6 +49,28 @@ export interface Details {
    * check, and `until` counts from then, so no pause makes them too late.
    */
   believed: Of & { readonly until: number }
+  /**
+   * The core asks the store for a claim. `name` is that of the store: a permit may be a lease on one of several. A request
+   * that is not answered may have any outcome.
+   */
+  requested: {
+    readonly client: number
+    readonly name: string
+    /** The id of the claim. */
+    readonly claim: string
+    readonly request: number
+    readonly verb: 'acquire' | 'renew' | 'release'
+    readonly ttl?: number
+    readonly limit?: number
+    readonly units?: number
+  }
+  answered: {
+    readonly request: number
+    readonly is: 'held' | 'busy' | 'released' | 'gone'
+    readonly token?: string
+    readonly ttl?: number
+    readonly slots?: readonly number[]
+  }
   /** The client was notified of the loss, by the signal or a check. */
   lost: Of & { readonly reason: string }
   /** Written before the call. */

@@ -1,6 +1,7 @@
 import { LeaseError } from '../../src/index.ts'
 import { Acquisition, type Write } from './acquisition.ts'
 import type { Event, History } from './history.ts'
+import { Request } from './request.ts'
 import { slotKey } from './shared.ts'
 
 /** A fault with its end. */
@@ -31,6 +32,8 @@ export interface Trace {
   readonly writers: ReadonlyMap<number, { readonly write: Write; readonly acquisition: Acquisition }>
   /** The decisions of the resource on each name, in its order. */
   readonly decisions: ReadonlyMap<string, readonly Event<'accepted' | 'rejected'>[]>
+  /** The requests to the store, in the order in which they were sent. */
+  readonly requests: readonly Request[]
   readonly faults: readonly Fault[]
   /** When the machine kept processes from running. */
   readonly stalls: readonly Event<'stalled'>[]
@@ -50,9 +53,10 @@ export function trace(history: History, excuses = true): Trace {
   for (const event of history) reading.read(event)
   for (const list of reading.grants.values()) list.sort((one, other) => one.granted - other.granted)
   const { acquisitions, grants, writers, decisions, faults, stalls, starts } = reading
+  const requests = [...reading.requests.values()]
   const holdings = holdingsOf(grants)
   const end = history.at(-1)?.at ?? 0
-  const read = { acquisitions, grants, holdings, writers, decisions, faults, stalls, starts }
+  const read = { acquisitions, grants, holdings, writers, decisions, requests, faults, stalls, starts }
   return { history, run, end, ...read, store: starts[0], excuses }
 }
 
@@ -91,6 +95,7 @@ class Reading {
   readonly grants: Map<string, Acquisition[]>
   readonly writers = new Map<number, { write: Write; acquisition: Acquisition }>()
   readonly decisions: Map<string, Event<'accepted' | 'rejected'>[]>
+  readonly requests = new Map<number, Request>()
   readonly faults: Fault[] = []
   readonly stalls: Event<'stalled'>[] = []
   readonly starts: Event<'opened'>[] = []
@@ -117,6 +122,14 @@ class Reading {
         acquisition.role = event.role
         acquisition.slots = new Map(event.slots?.map(({ slot, token }) => [slot, BigInt(token)]))
         this.grants.get(event.name)?.push(acquisition)
+        break
+      }
+      case 'requested':
+        this.requests.set(event.request, new Request(event))
+        break
+      case 'answered': {
+        const request = this.requests.get(event.request)
+        if (request) request.answer = event
         break
       }
       case 'believed':

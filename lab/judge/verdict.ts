@@ -31,7 +31,17 @@ export interface Verdict {
     Record<'refused' | 'idle' | 'harmful', number>
   >
   /** For takeovers from a live holder: how long before the next grant it was notified. Negative if after. */
-  readonly margins: { readonly count: number; readonly least: number; readonly median: number } | undefined
+  readonly margins:
+    | {
+        readonly count: number
+        readonly least: number
+        readonly median: number
+        /** The least without clock jumps and lost data. `undefined`: there was one of them each time. */
+        readonly undisturbed: number | undefined
+        /** The faults that caused each notice after the next grant. */
+        readonly late: readonly string[]
+      }
+    | undefined
   /** How long it took to acquire names of dead holders. */
   readonly recoveries: { readonly count: number; readonly longest: number } | undefined
   /** The violation with the shortest explanation. */

@@ -1,5 +1,5 @@
 /** The promises by which a run is judged. */
-export type PromiseName = 'safety' | 'tokens' | 'notified' | 'waiting' | 'deadlock' | 'faults'
+export type PromiseName = 'safety' | 'tokens' | 'answers' | 'notified' | 'waiting' | 'deadlock' | 'faults'
 
 /** A broken promise. */
 export interface Violation {
@@ -11,4 +11,6 @@ export interface Violation {
   readonly what: string
   /** The acquisitions involved. */
   readonly ops: readonly number[]
+  /** The ids of claims involved, of which the requests are shown. */
+  readonly claims?: readonly string[]
 }

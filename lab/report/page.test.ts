@@ -61,6 +61,8 @@ test('the verdict as text has each promise with what the run showed, and the exp
                   writes accepted: 779, refused: 57
     passed        Tokens: unique and increasing
                   grants: 196; takeovers, whose last holder had not released the name: 9
+    passed        Answers: as the rules of a name allow
+                  answers of the store: 1,899
     passed        Notified in time: before the next grant
                   losses reported to their holders: 7
                   takeovers from a live holder that was notified in time: 7, 10 ms or more before the next grant, 15 ms in the median

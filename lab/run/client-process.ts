@@ -6,6 +6,7 @@ import { seeded } from '../faults/random.ts'
 import { Recorder } from '../judge/history.ts'
 import type { Shared } from '../judge/shared.ts'
 import { Contender } from './contender.ts'
+import { recordRequests } from './requests.ts'
 import { recordStalls } from './stalls.ts'
 import { Times } from './times.ts'
 import { Writer } from './writer.ts'
@@ -47,13 +48,14 @@ async function contend(task: ClientTask): Promise<void> {
   const { client, first, names, shared: ways, ttl, seed, pace } = task
   const history = new Recorder(task.history, BigInt(task.origin))
   const store = await openAt(task.opening)
+  let number = first
+  const next = (): number => number++
+  recordRequests(store, { client, history, next })
   const sent = timesOf(store, () => history.now())
   const locks = createLocks(store, { ttl, owner: `client ${client}` })
   const writer = await Writer.connect(task.resource)
-  let number = first
-  const next = (): number => number++
-  const { waiting, order, maxUnattended } = store.guarantees
-  history.write('opened', { client, waiting, order, maxUnattended })
+  const { waiting, order } = store.guarantees
+  history.write('opened', { client, waiting, order })
   recordStalls(history, client)
   process.send?.('ready')
   const contenders = names.map((name, index) => {

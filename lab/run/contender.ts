@@ -19,7 +19,7 @@ export interface Setting {
   readonly history: Recorder
   readonly writer: Writer
   readonly random: Random
-  /** The next number of an acquisition or write, unique in the run. */
+  /** The next number of an acquisition, write or request, unique in the run. */
   readonly next: () => number
   /** When granted requests left. */
   readonly sent: Times

@@ -170,9 +170,10 @@ class Run {
   #recordRun(faults: readonly string[]): void {
     const { engine, seed, ttl, clients, names, shared, fence } = this.#options
     const versions = { node: process.versions.node, ...engine.versions }
-    const { name, bound } = engine
+    const { name, bound, endsWithConnection = false } = engine
     const sharing = shared && { shared }
-    const settings = { engine: name, seed, ttl, clients, names, ...sharing, fence, faults, versions, bound }
+    const about = { engine: name, versions, bound, ...(endsWithConnection && { endsWithConnection }) }
+    const settings = { ...about, seed, ttl, clients, names, ...sharing, fence, faults }
     this.#history.write('run', settings)
   }
 

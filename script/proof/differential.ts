@@ -10,16 +10,26 @@ export function environmentOf(ms: number, seed: number): Readonly<Record<string,
   return { HOLDFAST_DIFFERENTIAL_MINUTES: String(ms / 60_000), HOLDFAST_DIFFERENTIAL_SEED: String(seed) }
 }
 
+/** The same of the fuzz test, which injects faults meanwhile. */
+export function fuzzEnvironmentOf(ms: number, seed: number): Readonly<Record<string, string>> {
+  return { HOLDFAST_FUZZ_MINUTES: String(ms / 60_000), HOLDFAST_DIFFERENTIAL_SEED: String(seed) }
+}
+
 /** The differential test of the engine. `undefined`: it has none. */
 export function testOf(engine: string): string | undefined {
   const path = `test/differential/${engine}.test.ts`
   return existsSync(join(ROOT, path)) ? path : undefined
 }
 
-/** Plays random histories over real servers for `ms`. Resolves to whether the engine answered all as the rules of a name do. */
-export async function playHistories(test: string, ms: number, seed: number, signal: AbortSignal): Promise<boolean> {
-  const args = [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', test, '--reporter=dot']
-  const env = { ...process.env, ...environmentOf(ms, seed) }
+/** Runs the test in this environment. Resolves to whether the engine answered all as the rules of a name do. */
+export async function playHistories(
+  test: string,
+  environment: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const only = environment.HOLDFAST_FUZZ_MINUTES === undefined ? [] : ['-t', 'while faults happen']
+  const args = [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', test, '--reporter=dot', ...only]
+  const env = { ...process.env, ...environment }
   const child = spawn(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] })
   const stop = (): boolean => child.kill('SIGINT')
   signal.addEventListener('abort', stop)

@@ -7,6 +7,7 @@ import { sourcesOf } from './sources.ts'
 const PROMISES: Readonly<Record<Proof['rows'][number]['promise'], string>> = {
   safety: 'safety',
   tokens: 'tokens',
+  answers: 'answers',
   notified: 'notified in time',
   waiting: 'waiting',
   deadlock: 'liveness A',
@@ -24,7 +25,7 @@ export function page(proofs: readonly Proof[]): string {
     .map(([, title]) => title)
   return `${[
     '# What the fault lab showed',
-    '`./script/prove` writes this page. [How a run is judged](../../lab/judging.md) explains the promises: safety, tokens, notified in time, waiting, liveness A and B. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. [results.json](results.json) has all data: dates, times, faults, versions, machines, commits, and the command that repeats each run.',
+    '`./script/prove` writes this page. [How a run is judged](../../lab/judging.md) explains the promises: safety, tokens, answers, notified in time, waiting, liveness A and B. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. [results.json](results.json) has all data: dates, times, faults, versions, machines, commits, and the command that repeats each run.',
     [EXPLAINED, ...(unjudged.length > 0 ? [`Not judged in any run yet: ${unjudged.join(', ')}.`] : [])].join(' '),
     table(
       SEEN,
@@ -58,22 +59,31 @@ function missing(all: readonly Proof[]): string[][] {
 type Known = LabEngine & { readonly known?: { readonly what: string } }
 
 const EXPLAINED =
-  '*Overlaps*: two clients acted as holders of one name at once. *Code*: whether the sources that ran, which are the core and the store, are still the same.'
+  '*Notice*: how long before the next grant a holder that lost its lease was notified, at least; negative if after it, with the faults that were the cause. *Undisturbed*: the same, without clock jumps and lost data. *Overlaps*: two clients acted as holders of one name at once. *Code*: whether the sources that ran, which are the core and the store, are still the same.'
 const SEEN = [
   ...['engine', 'faults', 'verdict', 'minutes', 'faults injected', 'grants', 'takeovers'],
-  ...['writes refused', 'overlaps', 'code'],
+  ...['writes refused', 'notice, ms', 'undisturbed, ms', 'overlaps', 'code'],
 ]
 
 function seen(proof: Proof, unjudged: readonly string[]): string[] {
-  const { engine, programme, duration, counts, overlaps } = proof
+  const { engine, programme, duration, counts, overlaps, margins } = proof
   const { faults, grants, takeovers, rejected } = counts
   const injected = Object.values(faults).reduce((sum, times) => sum + times, 0)
   return [
     ...[engine, programme, verdict(proof, unjudged), minutes(duration)],
     ...[injected, grants, takeovers, rejected].map(number),
+    ...noticeOf(margins),
     number(overlaps.total),
     proof.sources === sourcesOf(engine) ? 'same' : `changed since ${proof.commit}`,
   ]
+}
+
+function noticeOf(margins: Proof['margins']): [notice: string, undisturbed: string] {
+  if (!margins) return ['none', 'none']
+  const { least, undisturbed, late } = margins
+  if (!late) return [number(Math.round(least)), 'not recorded']
+  const causes = late.length > 0 ? ` (${late.join(', ')})` : ''
+  return [`${number(Math.round(least))}${causes}`, undisturbed === undefined ? 'none' : number(Math.round(undisturbed))]
 }
 
 /** The known violations, and how to show them. */

@@ -24,7 +24,8 @@ export interface Proof {
   })[]
   readonly counts: Verdict['counts']
   readonly overlaps: Verdict['overlaps']
-  readonly margins?: Verdict['margins']
+  /** Runs before 28 November 2026 have not recorded why notices were late. */
+  readonly margins?: (Omit<NonNullable<Verdict['margins']>, 'late'> & { readonly late?: readonly string[] }) | undefined
   readonly recoveries?: Verdict['recoveries']
   /** The events that led to a violation. */
   readonly explanation: readonly string[]

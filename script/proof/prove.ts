@@ -11,7 +11,7 @@ import { ENGINES } from '../../lab/engines/index.ts'
 import type { Outcome, Verdict } from '../../lab/judge/verdict.ts'
 import { table } from '../../lab/report/table.ts'
 import { parseDuration } from '../../src/cli/duration.ts'
-import { environmentOf, playHistories, testOf } from './differential.ts'
+import { environmentOf, fuzzEnvironmentOf, playHistories, testOf } from './differential.ts'
 import { PROGRAMMES } from './proof.ts'
 import { addProof, FOLDER, proofOf } from './results.ts'
 import { sourcesOf } from './sources.ts'
@@ -34,10 +34,13 @@ const DIFFERENTIAL = 'differential'
 
 const HELP = `./script/prove [--engine NAME]… [--programme usual|all|sharing|differential]… [--for 30m] [--seed N] [--keep]
                [--out FOLDER] [--histories FOLDER]
+./script/prove --fuzz ENGINE… [--for 10m] [--seed N]
 Runs each engine in the fault lab: half of the time with its default faults (usual), half with all faults but
 server-forget (all), because no engine promises to tolerate lost memory while clocks jump. Then half of the time again
 with permits, readers and writers, and its default faults (sharing). Then, without faults, half of the time random
 requests, whose answers are compared with the rules of a name (differential), where the engine knows limits and slots.
+With --fuzz: only random requests, while networks fail and servers pause. An answer that the rules of a name do not allow
+fails, and its seed is added to test/differential/seeds.json, from which --full plays it again.
   --engine     ${Object.keys(ENGINES).join(', ')} (default: all)
   --programme  only usual, all, sharing or differential (default: all four)
   --for        the time of usual and all together, at least 10s (default: ${LONG}); results of shorter runs are not stored
@@ -51,6 +54,7 @@ The exit code is 0 if all runs passed. The event logs and pages of the other run
 const OPTIONS = {
   engine: { type: 'string', multiple: true, default: Object.keys(ENGINES) },
   programme: { type: 'string', multiple: true, default: [...PROGRAMMES, DIFFERENTIAL] as string[] },
+  fuzz: { type: 'string', multiple: true, default: [] as string[] },
   for: { type: 'string', default: LONG },
   seed: { type: 'string', default: String(randomInt(HIGHEST_SEED)) },
   keep: { type: 'boolean', default: false },
@@ -86,8 +90,8 @@ async function prove(): Promise<number> {
     return 0
   }
   const known = Object.keys(ENGINES)
-  for (const name of options.engine)
-    if (!known.includes(name)) throw new Error(`--engine ${name} is unknown: expected ${known.join(', ')}`)
+  for (const name of [...options.engine, ...options.fuzz])
+    if (!known.includes(name)) throw new Error(`--engine or --fuzz ${name} is unknown: expected ${known.join(', ')}`)
   for (const name of options.programme)
     if (name !== DIFFERENTIAL && !PROGRAMMES.includes(name))
       throw new Error(`--programme ${name} is unknown: expected ${[...PROGRAMMES, DIFFERENTIAL].join(', ')}`)
@@ -95,6 +99,7 @@ async function prove(): Promise<number> {
     throw new Error(`--seed ${options.seed}: expected a whole number of at most 9 digits`)
   const each = parseDuration(options.for, '--for')
   if (each < SHORTEST) throw new Error(`--for ${options.for}: expected ${SHORTEST / 1_000}s or more`)
+  if (options.fuzz.length > 0) return fuzz(options.fuzz, each, Number(options.seed))
   const about = { commit: commit(), machine: machine() }
   const isStored = options.keep || each >= parseDuration(LONG, '--for')
   // Fails now, not after hours.
@@ -124,7 +129,7 @@ async function prove(): Promise<number> {
     const seed = Number(options.seed)
     const environment = Object.entries(environmentOf(each / 2, seed)).map(([name, value]) => `${name}=${value}`)
     print(`${engine}, ${DIFFERENTIAL}: ${environment.join(' ')} npx vitest run ${test}`)
-    const isRight = await playHistories(test, each / 2, seed, interrupted.signal)
+    const isRight = await playHistories(test, environmentOf(each / 2, seed), interrupted.signal)
     if (!interrupted.signal.aborted) outcomes.push([`${engine}, ${DIFFERENTIAL}`, isRight ? 'passed' : 'failed'])
   }
   print(['', ...outcomes.map(([what, outcome]) => `${outcome.padEnd(14)}${what}`)].join('\n'))
@@ -132,6 +137,19 @@ async function prove(): Promise<number> {
     print(`stored in ${resolve(options.out)}; now run: npm run generate`)
   if (interrupted.signal.aborted) return 130
   return outcomes.every(([, outcome]) => outcome === 'passed') ? 0 : 1
+}
+
+/** Random requests while faults happen. Returns the exit code. */
+async function fuzz(engines: readonly string[], ms: number, seed: number): Promise<number> {
+  let isRight = true
+  for (const engine of engines) {
+    const test = testOf(engine)
+    if (!test) throw new Error(`--fuzz ${engine}: its names have no slots, so no random requests are compared`)
+    if (interrupted.signal.aborted) return 130
+    print(`${engine}, random requests with faults, seed ${seed}`)
+    isRight = (await playHistories(test, fuzzEnvironmentOf(ms, seed), interrupted.signal)) && isRight
+  }
+  return isRight ? 0 : 1
 }
 
 function programmesOf(engine: string, seed: number): Programme[] {

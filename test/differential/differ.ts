@@ -1,8 +1,11 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { asyncProperty, check, type Parameters, type RunDetails } from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { takeoverTime } from '../../src/contract/time.ts'
 import type { StoreHarness } from '../harnesses/harness.ts'
 import { isFull } from '../tier.ts'
+import { type Disturbed, disturb, fuzz } from './fuzz.ts'
 import { type History, histories } from './history.ts'
 import { play, type Rig } from './play.ts'
 
@@ -11,6 +14,7 @@ const LANES = 8
 const STEPS = 40
 
 const { HOLDFAST_HISTORIES, HOLDFAST_DIFFERENTIAL_MINUTES, HOLDFAST_DIFFERENTIAL_SEED = 0 } = process.env
+const FUZZ_MINUTES = Number(process.env.HOLDFAST_FUZZ_MINUTES ?? 0)
 
 /** As many as fit in this time, from this seed on: so does `./script/prove`. @default a number of histories */
 const MINUTES = Number(HOLDFAST_DIFFERENTIAL_MINUTES ?? 0)
@@ -52,7 +56,54 @@ export function differ(harness: StoreHarness, leniency: Partial<Rig> = {}): void
       }
     },
   )
+  registerFuzz(harness)
   afterAll(() => harness.end())
+}
+
+/** Seeds of histories that an engine answered wrongly once, by its harness. `./script/prove --fuzz` adds them. */
+const KEPT = join(import.meta.dirname, 'seeds.json')
+const kept = JSON.parse(readFileSync(KEPT, 'utf8')) as Record<string, number[]>
+
+/** With faults: random histories if `./script/prove --fuzz` asks for them, and in `--full` those that failed once. */
+function registerFuzz(harness: StoreHarness): void {
+  const { name } = harness
+  const seeds = kept[name] ?? []
+  const play = async (lane: (clients: Disturbed) => Promise<void>): Promise<void> => {
+    const clients = await disturb(harness, FIRST_SEED)
+    try {
+      await Promise.all(Array.from({ length: LANES }, () => lane(clients)))
+    } finally {
+      await clients.end()
+    }
+  }
+  test.runIf(FUZZ_MINUTES > 0)(
+    `${name} answers as the rules of a name allow while faults happen`,
+    { timeout: FUZZ_MINUTES * 60_000 + 2 * 60_000, retry: 0 },
+    async () => {
+      const until = performance.now() + FUZZ_MINUTES * 60_000
+      const found: string[] = []
+      let seed = FIRST_SEED
+      await play(async clients => {
+        while (performance.now() < until && found.length === 0) {
+          const own = seed++
+          const problem = await fuzz(clients, own)
+          if (!problem) continue
+          found.push(`seed ${own}: ${problem}`)
+          writeFileSync(KEPT, `${JSON.stringify({ ...kept, [name]: [...seeds, own] }, null, 2)}\n`)
+        }
+      })
+      console.log(`${name}: ${seed - FIRST_SEED} histories with faults`)
+      expect(found).toEqual([])
+      expect(seed - FIRST_SEED).toBeGreaterThan(LANES)
+    },
+  )
+  test.runIf(isFull && seeds.length > 0)(`${name} answers the histories that failed once`, async () => {
+    const left = [...seeds]
+    await play(async clients => {
+      for (let seed = left.shift(); seed !== undefined; seed = left.shift())
+        expect(await fuzz(clients, seed)).toBeUndefined()
+    })
+  })
 }
 
 const DEMAND = { limit: 1, units: 1, queue: true, roundTrip: 0, isWatched: true }

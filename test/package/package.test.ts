@@ -279,7 +279,7 @@ describe('holdfast-lab', () => {
       const { code, stdout, stderr } = await prove(user, ...sqlite)
       expect({ code, stderr }).toMatchObject({ code: expect.toBeOneOf([0, 2]) }) // the run is short
       const { rows, counts } = JSON.parse(stdout) as { rows: { outcome: string }[]; counts: { grants: number } }
-      expect(rows).toHaveLength(6)
+      expect(rows).toHaveLength(7)
       expect(counts.grants).toBeGreaterThan(0)
     })
 

@@ -19,18 +19,24 @@ export interface Step {
 }
 
 /** Runs a specification, and returns what the simulator prints. Throws if an invariant is violated. */
-export function simulate(path: string, samples: number, seed: string, more: readonly string[] = []): string {
+export function simulate(
+  path: string,
+  samples: number,
+  seed: string,
+  { steps = 40, more = [] }: { readonly steps?: number; readonly more?: readonly string[] } = {},
+): string {
   const quint = join(import.meta.dirname, 'node_modules/.bin/quint')
-  const options = ['--backend', 'typescript', '--invariant', 'safe', '--max-steps', '40', '--seed', seed]
+  const options = ['--backend', 'typescript', '--invariant', 'safe', '--max-steps', String(steps), '--seed', seed]
   return execFileSync(quint, ['run', path, ...options, '--max-samples', String(samples), ...more], { encoding: 'utf8' })
 }
 
-/** Random traces of the specification. */
-export function tracesOf(path: string, count: number, seed: string): Step[][] {
+/** Random traces of the specification, without their first state. */
+export function tracesOf<State = Step>(path: string, count: number, seed: string, steps?: number): State[][] {
   const folder = newFolder('traces')
-  simulate(path, count, seed, ['--n-traces', String(count), '--out-itf', join(folder, '{seq}.itf.json')])
+  const more = ['--n-traces', String(count), '--out-itf', join(folder, '{seq}.itf.json')]
+  simulate(path, count, seed, { ...(steps && { steps }), more })
   return globSync(join(folder, '*.itf.json')).map(file => {
-    const { states } = JSON.parse(readFileSync(file, 'utf8'), plain) as { states: Step[] }
+    const { states } = JSON.parse(readFileSync(file, 'utf8'), plain) as { states: State[] }
     return states.slice(1)
   })
 }

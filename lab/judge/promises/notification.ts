@@ -22,7 +22,7 @@ export function notification(trace: Trace, overlaps: readonly Overlap[]): Violat
  * name and the store does not say that the lease is gone, although its holder may be dead, or notified in time.
  */
 function cutShort(trace: Trace): Violation[] {
-  if (trace.store?.maxUnattended === 0) return [] // leases end with the connections of their holders
+  if (trace.run.endsWithConnection) return []
   const found = new Map<Acquisition, Violation>()
   for (const all of trace.holdings.values()) {
     const holders = all.map(({ acquisition }) => acquisition)
@@ -84,9 +84,20 @@ function missed(trace: Trace, { older, newer }: Loss): Violation[] {
   return [{ promise: 'notified', at: latest, name: older.name, what, ops: [older.op, newer.op] }]
 }
 
-/** How many milliseconds before the next grant holders were notified: least first, negative if after. */
-export function marginsOf(trace: Trace): number[] {
+/** How many milliseconds before the next grant a holder was notified. */
+export interface Margin {
+  /** Negative: after it. */
+  readonly ms: number
+  /** The clock jump, or the fault that lost data, which may have ended the lease early. */
+  readonly cause: string | undefined
+}
+
+/** The least first. */
+export function marginsOf(trace: Trace): Margin[] {
   return losses(trace)
-    .map(({ older, newer }) => newer.granted - Math.min(older.lost, older.believedUntil))
-    .sort((one, other) => one - other)
+    .map(({ older, newer }) => ({
+      ms: newer.granted - Math.min(older.lost, older.believedUntil),
+      cause: excuseOf(trace, older, newer.granted),
+    }))
+    .sort((one, other) => one.ms - other.ms)
 }

@@ -5,7 +5,7 @@ import { World } from '../../../test/simulation/world.ts'
 import type { Details, Event, Kind } from '../history.ts'
 import { compete, type Surroundings } from './client.ts'
 import { Keys } from './keys.ts'
-import { type Home, type Lock, RightLock, type Wake } from './lock.ts'
+import { type Grant, type Home, type Lock, RightLock, type Wake } from './lock.ts'
 import { SERVERS } from './quorum-lock.ts'
 
 /** The parameters of a contest. */
@@ -67,6 +67,7 @@ class Run {
   #ids = 0
   #ops = 0
   #writes = 0
+  #requests = 0
 
   constructor(seed: number, about: Contest) {
     this.#about = about
@@ -126,13 +127,53 @@ class Run {
       random: this.#random,
       names: this.#names,
       ttl: TTL,
-      lock: this.#about.lock(home),
+      lock: this.#recorded(client, this.#about.lock(home)),
       newOp: () => this.#ops++,
       newWrite: () => this.#writes++,
       log: (kind, details, at) => this.#log(kind, details, at),
       decide: (name, token, write) => this.#decide(name, token, write),
     }
     void compete(around)
+  }
+
+  /** The lock, with a record of what it is asked and answers. */
+  #recorded(client: number, lock: Lock): Lock {
+    const claims = new Map<Pick<Grant, 'name' | 'id'>, string>()
+    const ask = async <Answer>(
+      name: string,
+      verb: 'acquire' | 'renew' | 'release',
+      claim: string,
+      answer: Promise<Answer>,
+      read: (answer: Answer) => Omit<Details['answered'], 'request'> | undefined,
+    ): Promise<Answer> => {
+      const request = this.#requests++
+      this.#log('requested', { client, name, claim, request, verb, ttl: TTL, limit: 1, units: 1 })
+      const said = read(await answer)
+      if (said) this.#log('answered', { request, ...said })
+      return answer
+    }
+    const held = (token: number) => ({ is: 'held', token: String(token), ttl: TTL, slots: [0] }) as const
+    const [acquire, renew, release] = [lock.acquire.bind(lock), lock.renew.bind(lock), lock.release.bind(lock)]
+    return Object.assign(lock, {
+      acquire: (name: string) => {
+        const claim = `${client} ${this.#requests}`
+        return ask(name, 'acquire', claim, acquire(name), grant => {
+          if (grant) claims.set(grant, claim)
+          return grant ? held(grant.token) : { is: 'busy' }
+        })
+      },
+      renew: (grant: Grant) =>
+        ask(grant.name, 'renew', claims.get(grant) ?? '', renew(grant), until =>
+          until === undefined ? { is: 'gone' } : held(grant.token),
+        ),
+      release: (grant: Pick<Grant, 'name' | 'id'>) => {
+        const claim = claims.get(grant)
+        if (claim === undefined) return release(grant) // the lock itself gives up
+        return ask(grant.name, 'release', claim, release(grant), answer =>
+          typeof answer === 'boolean' ? { is: answer ? 'released' : 'gone' } : undefined,
+        )
+      },
+    })
   }
 
   get #duration(): number {

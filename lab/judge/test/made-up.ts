@@ -37,11 +37,20 @@ export function granted(at: number, of: Of, token: string, sent: number = at): E
 
 /** The verdict on these events, whatever their order. */
 export function verdict(...events: readonly Event[]): Verdict {
-  return judge([event('run', 0, RUN), ...events.toSorted((one, other) => one.at - other.at)])
+  return verdictOf({}, ...events)
+}
+
+function verdictOf(run: Partial<Details['run']>, ...events: readonly Event[]): Verdict {
+  return judge([event('run', 0, { ...RUN, ...run }), ...events.toSorted((one, other) => one.at - other.at)])
 }
 
 /** How they break the promise. */
 export function broken(promise: PromiseName, ...events: readonly Event[]): string[] {
-  const row = verdict(...events).rows.find(each => each.promise === promise)
+  return brokenOf({}, promise, ...events)
+}
+
+/** How they do in such a run. */
+export function brokenOf(run: Partial<Details['run']>, promise: PromiseName, ...events: readonly Event[]): string[] {
+  const row = verdictOf(run, ...events).rows.find(each => each.promise === promise)
   return row?.violations.map(({ what }) => what) ?? []
 }

@@ -84,9 +84,19 @@ class Player {
     this.#history = history
     this.#clients = clients
     const name = `fuzz-${randomBytes(6).toString('hex')}`
-    this.#claims = history.demands.map(({ isBrief, isWatched: _, ...demand }, index) => {
+    this.#claims = history.demands.map(({ limit, units, queue, roundTrip, isBrief }, index) => {
       const id = randomBytes(16).toString('hex')
-      return { ...demand, name, id, owner: `claim ${index}`, ttl: isBrief ? brief : LONG, note: '' }
+      return {
+        limit,
+        units,
+        queue,
+        roundTrip,
+        name,
+        id,
+        owner: `claim ${index}`,
+        ttl: isBrief ? brief : LONG,
+        note: '',
+      }
     })
   }
 

@@ -5,7 +5,7 @@ import { ENTRIES } from './entries.ts'
 const ROOT = join(import.meta.dirname, '..')
 const NAMES = new Map(Object.entries(ENTRIES).map(([name, path]) => [path, name === 'index' ? '' : `/${name}`]))
 
-/** The lab has a copy of the rules of a name, to judge stores by them. */
+/** The lab bundles the rules of a name, to judge stores by them. */
 const RULES = 'src/stores/rules/'
 
 /** For packages beside `holdfast`: their sources import its entry points by path, and the packages by name. */

@@ -80,7 +80,7 @@ test('stores of one engine have the same code, and others have not', () => {
 })
 
 test.each([
-  ['an unknown engine', ['--engine', 'sqlte'], /--engine or --fuzz sqlte is unknown: expected sqlite, redis/],
+  ['an unknown engine', ['--engine', 'sqlte'], /engine sqlte is unknown: expected sqlite, redis/],
   [
     'an unknown programme',
     ['--programme', 'some'],

@@ -29,138 +29,138 @@ const busy: Answer = { is: 'busy' }
 const gone: Answer = { is: 'gone' }
 const released: Answer = { is: 'released' }
 
-const told = (...events: readonly Event[]): string[] => broken('answers', ...events)
+const found = (...events: readonly Event[]): string[] => broken('answers', ...events)
 
-describe('of a lease', () => {
+describe('a lease', () => {
   const holds = ask(1, 'acquire', 0, 5, held('5'))
 
-  test('a second one is granted once it may have ended', () => {
-    expect(told(...holds, ...ask(2, 'acquire', 90, 99, held('6')))).toEqual([])
-    expect(told(...holds, ...ask(2, 'acquire', 80, 90, held('6')))).toEqual([
+  test('excludes others until it may have ended', () => {
+    expect(found(...holds, ...ask(2, 'acquire', 90, 99, held('6')))).toEqual([])
+    expect(found(...holds, ...ask(2, 'acquire', 80, 90, held('6')))).toEqual([
       'client 2 was granted slot 0 with token 6, 8 ms before the lease of client 1 ended',
     ])
   })
 
-  test('a renewal moves its end, and a release that was sent ends it', () => {
+  test('is extended by a renewal, and ended by a release that was sent', () => {
     const renewed = ask(1, 'renew', 50, 55, held('5'))
-    expect(told(...holds, ...renewed, ...ask(2, 'acquire', 90, 120, held('6')))).toHaveLength(1)
-    expect(told(...holds, ...renewed, ...ask(2, 'acquire', 90, 150, held('6')))).toEqual([])
+    expect(found(...holds, ...renewed, ...ask(2, 'acquire', 90, 120, held('6')))).toHaveLength(1)
+    expect(found(...holds, ...renewed, ...ask(2, 'acquire', 90, 150, held('6')))).toEqual([])
     const unanswered = ask(1, 'release', 60, 0)
-    expect(told(...holds, ...renewed, ...unanswered, ...ask(2, 'acquire', 61, 70, held('6')))).toEqual([])
+    expect(found(...holds, ...renewed, ...unanswered, ...ask(2, 'acquire', 61, 70, held('6')))).toEqual([])
   })
 
-  test('no renewal revives it after the next grant', () => {
+  test('is revived by no renewal after the next grant', () => {
     const next = [...ask(2, 'acquire', 100, 105, held('6')), ...ask(2, 'release', 106, 107, released)]
-    expect(told(...holds, ...next, ...ask(1, 'renew', 110, 112, held('5')))).toHaveLength(1)
+    expect(found(...holds, ...next, ...ask(1, 'renew', 110, 112, held('5')))).toHaveLength(1)
   })
 
-  test('no answer says too early that it is gone', () => {
+  test('is not gone before its end, whatever was asked', () => {
     for (const [verb, answer] of [
       ['renew', gone],
       ['release', gone],
       ['acquire', busy],
     ] as const) {
-      expect(told(...holds, ...ask(1, verb, 50, 60, answer))).toHaveLength(1)
-      expect(told(...holds, ...ask(1, verb, 95, 99, answer))).toEqual([])
+      expect(found(...holds, ...ask(1, verb, 50, 60, answer))).toHaveLength(1)
+      expect(found(...holds, ...ask(1, verb, 95, 99, answer))).toEqual([])
     }
   })
 
-  test('it keeps its slots', () => {
-    expect(told(...holds, ...ask(1, 'renew', 50, 55, held('5', 1)))).toEqual([
+  test('keeps its slots', () => {
+    expect(found(...holds, ...ask(1, 'renew', 50, 55, held('5', 1)))).toEqual([
       'client 1 held slot 0, and then slot 1, with one token',
     ])
   })
 
-  test('a claim has the same one until it has ended', () => {
-    expect(told(...holds, ...ask(1, 'acquire', 10, 15, held('6')))).toHaveLength(1)
-    expect(told(...holds, ...ask(1, 'acquire', 100, 115, held('6')))).toEqual([])
+  test('is the same for its claim until it has ended', () => {
+    expect(found(...holds, ...ask(1, 'acquire', 10, 15, held('6')))).toHaveLength(1)
+    expect(found(...holds, ...ask(1, 'acquire', 100, 115, held('6')))).toEqual([])
   })
 })
 
 describe('tokens', () => {
   test('rise in the order in which leases were granted', () => {
     const first = [...ask(1, 'acquire', 0, 5, held('6')), ...ask(1, 'release', 10, 12, released)]
-    expect(told(...first, ...ask(2, 'acquire', 20, 25, held('5')))).toEqual([
+    expect(found(...first, ...ask(2, 'acquire', 20, 25, held('5')))).toEqual([
       'client 2 was granted token 5 after client 1 had received token 6',
     ])
   })
 
   test('are granted once', () => {
     const first = [...ask(1, 'acquire', 0, 5, held('5')), ...ask(1, 'release', 10, 12, released)]
-    expect(told(...first, ...ask(2, 'acquire', 20, 25, held('5')))).toContain(
-      'client 2 was granted token 5, which client 1 was granted',
+    expect(found(...first, ...ask(2, 'acquire', 20, 25, held('5')))).toContain(
+      'client 2 was granted token 5, as client 1 was',
     )
   })
 
   test('an earlier request of the claim, whose answer was lost, may have been granted', () => {
     const first = ask(1, 'acquire', 0, 5, held('6', 1), { limit: 2 })
     const late = ask(2, 'acquire', 20, 25, held('5', 0), { limit: 2 })
-    expect(told(...first, ...late)).toContain('client 2 was granted token 5 after client 1 had received token 6')
-    expect(told(...first, ...ask(2, 'acquire', 1, 0, undefined, { limit: 2 }), ...late)).toEqual([])
+    expect(found(...first, ...late)).toContain('client 2 was granted token 5 after client 1 had received token 6')
+    expect(found(...first, ...ask(2, 'acquire', 1, 0, undefined, { limit: 2 }), ...late)).toEqual([])
   })
 })
 
 describe('a claim that was withdrawn', () => {
   test('holds nothing afterwards', () => {
     const withdrawn = ask(1, 'release', 20, 25, gone)
-    expect(told(...withdrawn, ...ask(1, 'acquire', 30, 35, held('5')))).not.toEqual([])
+    expect(found(...withdrawn, ...ask(1, 'acquire', 30, 35, held('5')))).not.toEqual([])
     // It was under way beside the release, and should have been refused, or its lease ended.
-    expect(told(...ask(1, 'acquire', 19, 35, held('5')), ...withdrawn)).toHaveLength(1)
+    expect(found(...ask(1, 'acquire', 19, 35, held('5')), ...withdrawn)).toHaveLength(1)
   })
 
   test('is released once', () => {
     const once = [...ask(1, 'acquire', 0, 5, held('5')), ...ask(1, 'release', 20, 25, released)]
-    expect(told(...once, ...ask(1, 'release', 30, 35, gone))).toEqual([])
-    expect(told(...once, ...ask(1, 'release', 24, 35, released))).toEqual([])
-    expect(told(...once, ...ask(1, 'release', 30, 35, released))).toEqual([
-      'client 1 was answered twice that its claim is released',
+    expect(found(...once, ...ask(1, 'release', 30, 35, gone))).toEqual([])
+    expect(found(...once, ...ask(1, 'release', 24, 35, released))).toEqual([])
+    expect(found(...once, ...ask(1, 'release', 30, 35, released))).toEqual([
+      'client 1 got `released` twice for one claim',
     ])
     const copy = ask(1, 'acquire', 6, 0)
-    expect(told(...once, ...copy, ...ask(1, 'release', 30, 35, released))).toEqual([])
+    expect(found(...once, ...copy, ...ask(1, 'release', 30, 35, released))).toEqual([])
   })
 })
 
-describe('of slots', () => {
+describe('slots', () => {
   const permit = { limit: 2 }
   const one = ask(1, 'acquire', 0, 5, held('5', 0), permit)
   const two = ask(2, 'acquire', 10, 15, held('6', 1), permit)
 
-  test('as many are held as the limit allows', () => {
-    expect(told(...one, ...two)).toEqual([])
-    expect(told(...one, ...two, ...ask(3, 'acquire', 20, 25, held('7', 2), permit))).toEqual([
+  test('are held up to the limit', () => {
+    expect(found(...one, ...two)).toEqual([])
+    expect(found(...one, ...two, ...ask(3, 'acquire', 20, 25, held('7', 2), permit))).toEqual([
       'client 3 was granted slot 2 with token 7, 83 ms before the lease of client 2 ended',
     ])
   })
 
-  test('a claim may get one after the release of its earlier copy', () => {
+  test('are granted to an acquire that its release overtook', () => {
     const crossing = [...ask(1, 'acquire', 0, 9, held('5', 0), permit), ...ask(1, 'release', 1, 3, released)]
-    expect(told(...crossing, ...two)).toEqual([])
+    expect(found(...crossing, ...two)).toEqual([])
   })
 
-  test('the lowest free one is granted', () => {
-    expect(told(...one, ...ask(1, 'release', 6, 8, released), ...two)).toHaveLength(1)
-    expect(told(...one, ...ask(1, 'release', 6, 20, released), ...two)).toEqual([])
+  test('are the lowest free ones', () => {
+    expect(found(...one, ...ask(1, 'release', 6, 8, released), ...two)).toHaveLength(1)
+    expect(found(...one, ...ask(1, 'release', 6, 20, released), ...two)).toEqual([])
   })
 
-  test('a lower one may be held by a claim that got no answer', () => {
+  test('may be held by a claim that got no answer', () => {
     const lost = ask(3, 'acquire', 0, 0, undefined, permit)
-    expect(told(...lost, ...two)).toEqual([])
-    expect(told(...lost, ...ask(3, 'release', 4, 6, gone), ...two)).toHaveLength(1)
-    expect(told(...one, ...lost, ...ask(2, 'acquire', 10, 15, held('6', 0), permit))).toHaveLength(1)
+    expect(found(...lost, ...two)).toEqual([])
+    expect(found(...lost, ...ask(3, 'release', 4, 6, gone), ...two)).toHaveLength(1)
+    expect(found(...one, ...lost, ...ask(2, 'acquire', 10, 15, held('6', 0), permit))).toHaveLength(1)
   })
 
-  test('nobody holds beside a claim of limit 1', () => {
-    expect(told(...one, ...ask(2, 'acquire', 10, 15, held('6', 1)))).toHaveLength(1)
+  test('are not held in addition to a claim of limit 1', () => {
+    expect(found(...one, ...ask(2, 'acquire', 10, 15, held('6', 1)))).toHaveLength(1)
     expect(
-      told(...ask(2, 'acquire', 0, 5, held('4')), ...ask(3, 'acquire', 10, 15, held('5', 1), permit)),
+      found(...ask(2, 'acquire', 0, 5, held('4')), ...ask(3, 'acquire', 10, 15, held('5', 1), permit)),
     ).toHaveLength(1)
   })
 
-  test('what one grant shows of the leases that have ended counts for the next', () => {
+  test('show which leases have ended', () => {
     // The second got slot 0, so the first had ended: its slots are free.
     const ended = [...one, ...ask(2, 'acquire', 100, 105, held('6', 0), permit)]
-    expect(told(...ended, ...ask(3, 'acquire', 110, 115, held('7', 1), permit))).toEqual([])
-    expect(told(...ended, ...ask(3, 'acquire', 110, 115, held('7', 2), permit))).toHaveLength(1)
+    expect(found(...ended, ...ask(3, 'acquire', 110, 115, held('7', 1), permit))).toEqual([])
+    expect(found(...ended, ...ask(3, 'acquire', 110, 115, held('7', 2), permit))).toHaveLength(1)
   })
 })
 
@@ -168,8 +168,8 @@ test('faults of data and clocks may end a lease, of one client or of all', () =>
   const events = [...ask(1, 'acquire', 0, 5, held('5')), ...ask(2, 'acquire', 50, 55, held('6'))]
   const forgets = (at: number, client?: number): Event =>
     event('fault', at, { what: 'forget', target: 'it', forgets: true, until: at + 1, ...(client && { client }) })
-  expect(told(...events)).toHaveLength(1)
-  expect(told(...events, forgets(20))).toEqual([])
-  expect(told(...events, forgets(20, 1))).toEqual([])
-  expect(told(...events, forgets(20, 2))).toHaveLength(1)
+  expect(found(...events)).toHaveLength(1)
+  expect(found(...events, forgets(20))).toEqual([])
+  expect(found(...events, forgets(20, 1))).toEqual([])
+  expect(found(...events, forgets(20, 2))).toHaveLength(1)
 })

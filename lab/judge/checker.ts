@@ -18,7 +18,7 @@ import type { PromiseName } from './violation.ts'
 const TITLES: Readonly<Record<PromiseName, string>> = {
   safety: 'Safety: mutual exclusion as the resource sees it',
   tokens: 'Tokens: unique and increasing',
-  answers: 'Answers: as the rules of a name allow',
+  answers: 'Answers: allowed by the rules of a name',
   notified: 'Notified in time: before the next grant',
   waiting: 'Waiting: woken by a release, and in order',
   deadlock: 'Liveness A: no deadlock',
@@ -100,7 +100,7 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
 function summary(margins: readonly Margin[]): Verdict['margins'] {
   const [first] = margins
   if (!first) return undefined
-  const late = margins.filter(({ ms }) => ms < 0).map(({ cause }) => cause ?? 'a busy machine')
+  const late = margins.filter(({ ms }) => ms < 0).map(({ cause }) => cause ?? 'a violation')
   return {
     count: margins.length,
     least: first.ms,

@@ -10,17 +10,21 @@ const MOST_BY_OTHERS = 6
 const MOST_FAULTS = 6
 
 /**
- * The events that led to a violation, a line each: what its clients did, what the resource decided, which other clients
+ * The events that led to a violation, a line each: what its clients did, what they asked the store, what the resource decided, which other clients
  * acquired or released the name meanwhile, and the faults.
  */
 export function explanation(trace: Trace, violation: Violation): string[] {
   const { acquisitions, history, run } = trace
   const parties = violation.ops.flatMap(op => acquisitions.get(op) ?? [])
-  const clients = new Set(parties.map(({ client }) => client))
-  const from = Math.min(violation.at - run.ttl, ...parties.map(({ asked }) => asked))
+  const requests = trace.requests.filter(({ asked }) => violation.claims?.includes(asked.claim))
+  const clients = new Set([...parties, ...requests.map(({ asked }) => asked)].map(({ client }) => client))
+  const from = Math.min(
+    violation.at - run.ttl,
+    ...parties.map(({ asked }) => asked),
+    ...requests.map(({ sent }) => sent),
+  )
   const ops = new Set(violation.ops)
-  const claims = new Set(violation.claims)
-  const requests = trace.requests.filter(({ asked }) => claims.has(asked.claim)).map(({ asked }) => asked.request)
+  const numbers = new Set(requests.map(({ asked }) => asked.request))
   const near = history.filter(({ at }) => at >= from && at <= violation.at)
   // A release may arrive long after it left.
   const since = Math.min(...parties.map(({ granted }) => granted)) - run.ttl
@@ -28,7 +32,7 @@ export function explanation(trace: Trace, violation: Violation): string[] {
   const byOthers = new Set(handovers.slice(-MOST_BY_OTHERS))
   const relevant = near.filter(event => {
     if ('op' in event) return ops.has(event.op) || byOthers.has(event)
-    if ('request' in event) return requests.includes(event.request)
+    if ('request' in event) return numbers.has(event.request)
     if ('write' in event) return ops.has(trace.writers.get(event.write)?.acquisition.op ?? -1)
     return event.kind === 'died' && clients.has(event.client)
   })

@@ -50,8 +50,8 @@ export interface Details {
    */
   believed: Of & { readonly until: number }
   /**
-   * The core asks the store for a claim. `name` is that of the store: a permit may be a lease on one of several. A request
-   * that is not answered may have any outcome.
+   * The core asks the store for a claim, under the name that the store sees: a permit may be a lease on one of several names.
+   * A request without an answer may have any outcome.
    */
   requested: {
     readonly client: number

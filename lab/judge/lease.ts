@@ -1,27 +1,28 @@
 import { NEVER } from './acquisition.ts'
-import type { Request } from './request.ts'
-import { type Fault, isDuring } from './trace.ts'
+import { mayBeGranted, type Request } from './request.ts'
+import { type Fault, isDuring, type Trace } from './trace.ts'
 
 /** Milliseconds by which a store may overstate a ttl (R6). */
 const OVERSTATED = 2
 
-/** Milliseconds after which a request, or a lease that is not renewed, is over, however late the servers are. */
+/** Milliseconds after which an unanswered request has no effect any more, and its lease has ended. */
 const LATEST = 30_000
 
 /** A lease as far as the answers of the store show it. Times are milliseconds. */
 export class Lease {
   /** All requests of its claim, in the order in which they were sent. */
   readonly requests: readonly Request[]
-  /** Those that were answered by this lease. None: the claim may have been granted without an answer. */
+  /** Those that were answered by this lease. Empty: an acquire without an answer may have been granted. */
   readonly held: readonly Request[]
   readonly #mayEnd: readonly Fault[]
   readonly #endsWithConnection: boolean
 
-  constructor(requests: readonly Request[], held: readonly Request[], faults: readonly Fault[], ends: boolean) {
+  constructor(requests: readonly Request[], held: readonly Request[], { faults, run, excuses }: Trace) {
     this.requests = requests
     this.held = held
-    this.#mayEnd = faults.filter(({ client }) => client === undefined || client === this.client)
-    this.#endsWithConnection = ends
+    const isOwn = ({ client }: Fault): boolean => client === undefined || client === this.client
+    this.#mayEnd = faults.filter(fault => excuses && (fault.changesClock || fault.forgets) && isOwn(fault))
+    this.#endsWithConnection = run.endsWithConnection === true
   }
 
   get claim(): string {
@@ -53,19 +54,17 @@ export class Lease {
     return this.requests.find(({ asked }) => asked.verb === 'acquire')?.asked
   }
 
-  /** It was granted after this time. An earlier request than the one that was answered may have been granted. */
-  get from(): number {
-    const may = ({ asked, is }: Request): boolean => asked.verb === 'acquire' && is === undefined
-    return this.requests.find(each => may(each) || this.held.includes(each))?.sent ?? NEVER
+  /** An earlier acquire without an answer may be the one that was granted. */
+  get grantedAfter(): number {
+    return this.requests.find(each => mayBeGranted(each) || this.held.includes(each))?.sent ?? NEVER
   }
 
-  /** It was granted before this time. */
-  get by(): number {
+  get grantedBefore(): number {
     return Math.min(...this.held.map(({ received }) => received))
   }
 
   /** It holds until this time at least, unless `except` ended it. */
-  end(except?: Request): number {
+  earliestEnd(except?: Request): number {
     const seen = Math.max(...this.held.map(({ sent }) => sent))
     const ttls = this.held.map(({ sent, answer }) => sent + (answer?.ttl ?? 0) - OVERSTATED)
     const granted = this.held[0]?.sent ?? NEVER
@@ -78,14 +77,14 @@ export class Lease {
   }
 
   /** It has certainly ended by this time. */
-  get over(): number {
+  get latestEnd(): number {
     const mayHold = (each: Request): boolean => {
       return this.held.includes(each) || (each.is === undefined && each.asked.verb !== 'release')
     }
     const last = this.requests.findLast(mayHold)?.sent ?? 0
     const answered = Math.max(...this.held.map(({ received }) => received))
     // An acquire that is under way may be carried out after a release that ended something (R4).
-    const isOpen = this.requests.some(({ asked, is }) => asked.verb === 'acquire' && is === undefined)
+    const isOpen = this.requests.some(mayBeGranted)
     const said = this.requests.find(each => {
       const isEnd = each.is === 'gone' || each.is === 'busy' || (each.is === 'released' && !isOpen)
       return isEnd && each.sent > Math.max(last, answered)

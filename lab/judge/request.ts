@@ -24,3 +24,8 @@ export class Request {
     return this.answer?.is
   }
 }
+
+/** An acquire without an answer. */
+export function mayBeGranted({ asked, is }: Request): boolean {
+  return asked.verb === 'acquire' && is === undefined
+}

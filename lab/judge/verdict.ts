@@ -38,7 +38,7 @@ export interface Verdict {
         readonly median: number
         /** The least without clock jumps and lost data. `undefined`: there was one of them each time. */
         readonly undisturbed: number | undefined
-        /** The faults that caused each notice after the next grant. */
+        /** What caused the notices after the next grant: faults, or a violation. */
         readonly late: readonly string[]
       }
     | undefined

@@ -61,7 +61,7 @@ test('the verdict as text has each promise with what the run showed, and the exp
                   writes accepted: 779, refused: 57
     passed        Tokens: unique and increasing
                   grants: 196; takeovers, whose last holder had not released the name: 9
-    passed        Answers: as the rules of a name allow
+    passed        Answers: allowed by the rules of a name
                   answers of the store: 1,899
     passed        Notified in time: before the next grant
                   losses reported to their holders: 7

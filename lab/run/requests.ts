@@ -1,7 +1,7 @@
 import type { Busy, Claim, ClaimKey, Grant, Store } from '../../src/store.ts'
 import type { Details, Recorder } from '../judge/history.ts'
 
-/** Who records the requests of its store, and where. */
+/** A client that records the requests to its store. */
 export interface Sender {
   readonly client: number
   readonly history: Pick<Recorder, 'write'>

@@ -170,7 +170,7 @@ class Run {
   #recordRun(faults: readonly string[]): void {
     const { engine, seed, ttl, clients, names, shared, fence } = this.#options
     const versions = { node: process.versions.node, ...engine.versions }
-    const { name, bound, endsWithConnection = false } = engine
+    const { name, bound, endsWithConnection } = engine
     const sharing = shared && { shared }
     const about = { engine: name, versions, bound, ...(endsWithConnection && { endsWithConnection }) }
     const settings = { ...about, seed, ttl, clients, names, ...sharing, fence, faults }

@@ -10,7 +10,7 @@ export function environmentOf(ms: number, seed: number): Readonly<Record<string,
   return { HOLDFAST_DIFFERENTIAL_MINUTES: String(ms / 60_000), HOLDFAST_DIFFERENTIAL_SEED: String(seed) }
 }
 
-/** The same of the fuzz test, which injects faults meanwhile. */
+/** The environment of the fuzz test. */
 export function fuzzEnvironmentOf(ms: number, seed: number): Readonly<Record<string, string>> {
   return { HOLDFAST_FUZZ_MINUTES: String(ms / 60_000), HOLDFAST_DIFFERENTIAL_SEED: String(seed) }
 }

@@ -59,7 +59,7 @@ function missing(all: readonly Proof[]): string[][] {
 type Known = LabEngine & { readonly known?: { readonly what: string } }
 
 const EXPLAINED =
-  '*Notice*: how long before the next grant a holder that lost its lease was notified, at least; negative if after it, with the faults that were the cause. *Undisturbed*: the same, without clock jumps and lost data. *Overlaps*: two clients acted as holders of one name at once. *Code*: whether the sources that ran, which are the core and the store, are still the same.'
+  '*Notice*: the shortest time between the notification of a holder and the next grant. It is negative if the notification came later; the causes follow. *Undisturbed*: the same, without takeovers that a clock jump or lost data may have caused. *Overlaps*: two clients acted as holders of one name at once. *Code*: whether the sources that ran, which are the core and the store, are still the same.'
 const SEEN = [
   ...['engine', 'faults', 'verdict', 'minutes', 'faults injected', 'grants', 'takeovers'],
   ...['writes refused', 'notice, ms', 'undisturbed, ms', 'overlaps', 'code'],

@@ -34,13 +34,14 @@ const DIFFERENTIAL = 'differential'
 
 const HELP = `./script/prove [--engine NAME]… [--programme usual|all|sharing|differential]… [--for 30m] [--seed N] [--keep]
                [--out FOLDER] [--histories FOLDER]
-./script/prove --fuzz ENGINE… [--for 10m] [--seed N]
+./script/prove (--fuzz ENGINE)… [--for 10m] [--seed N]
 Runs each engine in the fault lab: half of the time with its default faults (usual), half with all faults but
 server-forget (all), because no engine promises to tolerate lost memory while clocks jump. Then half of the time again
 with permits, readers and writers, and its default faults (sharing). Then, without faults, half of the time random
 requests, whose answers are compared with the rules of a name (differential), where the engine knows limits and slots.
-With --fuzz: only random requests, while networks fail and servers pause. An answer that the rules of a name do not allow
-fails, and its seed is added to test/differential/seeds.json, from which --full plays it again.
+With --fuzz: only random requests, while networks fail and servers pause, over each engine for the time of --for. If an
+answer breaks the rules of a name, the run fails and its seed goes to test/differential/seeds.json; ./script/test --full
+plays it again, with other faults.
   --engine     ${Object.keys(ENGINES).join(', ')} (default: all)
   --programme  only usual, all, sharing or differential (default: all four)
   --for        the time of usual and all together, at least 10s (default: ${LONG}); results of shorter runs are not stored
@@ -91,7 +92,7 @@ async function prove(): Promise<number> {
   }
   const known = Object.keys(ENGINES)
   for (const name of [...options.engine, ...options.fuzz])
-    if (!known.includes(name)) throw new Error(`--engine or --fuzz ${name} is unknown: expected ${known.join(', ')}`)
+    if (!known.includes(name)) throw new Error(`engine ${name} is unknown: expected ${known.join(', ')}`)
   for (const name of options.programme)
     if (name !== DIFFERENTIAL && !PROGRAMMES.includes(name))
       throw new Error(`--programme ${name} is unknown: expected ${[...PROGRAMMES, DIFFERENTIAL].join(', ')}`)
@@ -141,13 +142,16 @@ async function prove(): Promise<number> {
 
 /** Random requests while faults happen. Returns the exit code. */
 async function fuzz(engines: readonly string[], ms: number, seed: number): Promise<number> {
-  let isRight = true
-  for (const engine of engines) {
+  const tests = engines.map((engine): [engine: string, test: string] => {
     const test = testOf(engine)
-    if (!test) throw new Error(`--fuzz ${engine}: its names have no slots, so no random requests are compared`)
-    if (interrupted.signal.aborted) return 130
+    if (!test) throw new Error(`--fuzz ${engine}: it has no differential test`)
+    return [engine, test]
+  })
+  let isRight = true
+  for (const [engine, test] of tests) {
     print(`${engine}, random requests with faults, seed ${seed}`)
     isRight = (await playHistories(test, fuzzEnvironmentOf(ms, seed), interrupted.signal)) && isRight
+    if (interrupted.signal.aborted) return 130
   }
   return isRight ? 0 : 1
 }

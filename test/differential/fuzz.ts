@@ -24,7 +24,7 @@ export interface Disturbed {
   end(): Promise<void>
 }
 
-/** Opens the clients, and injects faults that no store may answer wrongly for: of the network, and pauses of the server. */
+/** Opens the clients, and injects faults that excuse no wrong answer: of the network, and pauses of the server. */
 export async function disturb({ open, faults = {}, scale = 1 }: StoreHarness, seed: number): Promise<Disturbed> {
   const [plain, cut, late] = await Promise.all([open(), faults.severable?.(), faults.delayable?.()])
   const clients = [plain, cut?.store ?? (await open()), late?.store ?? (await open())]

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { Details, Event } from './history.ts'
 import { broken, event } from './test/made-up.ts'
+import { type Mistake, requests } from './test/requests.ts'
 
 type Asked = Details['requested']
 type Answer = Omit<Details['answered'], 'request'>
 
-let requests = 0
+let last = 0
 
 /** A request of the claim, which is its client's number, and its answer. */
 function ask(
@@ -16,10 +17,10 @@ function ask(
   answer?: Answer,
   terms = {},
 ): Event[] {
-  requests += 1
-  const about = { client, name: 'a', claim: `claim ${client}`, request: requests }
+  last += 1
+  const about = { client, name: 'a', claim: `claim ${client}`, request: last }
   const asked = event('requested', sent, { ...about, verb, ttl: 100, limit: 1, units: 1, ...terms })
-  return answer ? [asked, event('answered', received, { request: requests, ...answer })] : [asked]
+  return answer ? [asked, event('answered', received, { request: last, ...answer })] : [asked]
 }
 
 const held = (token: string, ...slots: number[]): Answer => {
@@ -156,6 +157,15 @@ describe('slots', () => {
     ).toHaveLength(1)
   })
 
+  test('may be in use by many leases that may have ended', () => {
+    const many = { limit: 20 }
+    const twelve = Array.from({ length: 12 }, (_, slot) =>
+      ask(slot, 'acquire', slot, slot + 1, held(`${slot + 1}`, slot), many),
+    )
+    expect(found(...twelve.flat(), ...ask(20, 'acquire', 115, 120, held('20', 12), many))).toEqual([])
+    expect(found(...twelve.flat(), ...ask(20, 'acquire', 115, 120, held('20', 13), many))).toHaveLength(1)
+  })
+
   test('show which leases have ended', () => {
     // The second got slot 0, so the first had ended: its slots are free.
     const ended = [...one, ...ask(2, 'acquire', 100, 105, held('6', 0), permit)]
@@ -172,4 +182,39 @@ test('faults of data and clocks may end a lease, of one client or of all', () =>
   expect(found(...events, forgets(20))).toEqual([])
   expect(found(...events, forgets(20, 1))).toEqual([])
   expect(found(...events, forgets(20, 2))).toHaveLength(1)
+  // What the store said before may be forgotten.
+  const withdrawn = [...ask(1, 'release', 10, 20, gone), ...ask(1, 'acquire', 40, 50, held('5'))]
+  expect(found(...withdrawn)).toHaveLength(2)
+  expect(found(...withdrawn, forgets(30))).toEqual([])
+  const permit = { limit: 2 }
+  const released1 = [...ask(1, 'acquire', 0, 5, held('5', 0), permit), ...ask(1, 'release', 10, 15, released)]
+  const next = ask(2, 'acquire', 40, 45, held('6', 1), permit)
+  expect(found(...released1, ...next)).toHaveLength(1)
+  expect(found(...released1, ...next, forgets(20))).toEqual([])
+})
+
+describe('of a store that decides by the rules', () => {
+  const SEEDS = 1_500
+
+  function wrong(patience: number, mistake?: Mistake): number {
+    const each = Array.from({ length: SEEDS }, (_, seed) => found(...requests(seed, patience, mistake)).length > 0)
+    return each.filter(Boolean).length
+  }
+
+  test.each([20, 300, 2_000])('no answer is wrong, with clients that wait for %i ms', patience => {
+    for (let seed = 0; seed < SEEDS; seed += 1) expect(found(...requests(seed, patience)), `seed ${seed}`).toEqual([])
+  })
+
+  test.each<[string, Mistake]>([
+    ['a slot too many', { answer: each => ({ ...each, ...(each.slots && { slots: [...each.slots, 99] }) }) }],
+    ['one slot for all units', { answer: each => ({ ...each, ...(each.slots && { slots: each.slots.slice(0, 1) }) }) }],
+    ['no tombstone', { state: state => ({ ...state, gone: new Map() }) }],
+    [
+      'a renewal lasts half as long',
+      { renewed: ttl => ttl / 2, answer: each => ({ ...each, ttl: 2 * (each.ttl ?? 0) }) },
+    ],
+    ['a holder is overlooked', { state: state => ({ ...state, holders: state.holders.slice(1) }) }],
+    ['a token falls', { state: state => ({ ...state, token: state.token - 1 }) }],
+    ['a release is not carried out', { answer: each => (each.is === 'released' ? { is: 'gone' } : each) }],
+  ])('a mistake is found: %s', (_, mistake) => expect(wrong(2_000, mistake)).toBeGreaterThan(SEEDS / 100))
 })

@@ -6,6 +6,7 @@ import type { Details, Event, Kind } from '../../lab/judge/history.ts'
 import { answers } from '../../lab/judge/promises/answers.ts'
 import { trace } from '../../lab/judge/trace.ts'
 import { recordRequests } from '../../lab/run/requests.ts'
+import { LeaseError } from '../../src/contract/errors.ts'
 import type { Claim, Store } from '../../src/contract/store.ts'
 import type { StoreHarness } from '../harnesses/harness.ts'
 import { type History, histories, type Request, type Step } from './history.ts'
@@ -68,7 +69,7 @@ export async function fuzz({ clients, brief }: Disturbed, seed: number): Promise
     recordRequests(view, { client: index, history: { write: log }, next: () => requests++ })
     return view
   })
-  await new Player(history, recorded, brief).play()
+  await new Player(history, recorded, clients, brief).play()
   const found = answers(trace(events))
   if (found.length === 0) return undefined
   return [...found.map(({ what }) => what), ...events.map(event => JSON.stringify(event))].join('\n')
@@ -76,26 +77,23 @@ export async function fuzz({ clients, brief }: Disturbed, seed: number): Promise
 
 class Player {
   readonly #history: History
+  /** They record what they are asked. */
   readonly #clients: readonly Store[]
+  readonly #stores: readonly Store[]
   readonly #claims: readonly Claim[]
   readonly #watches: AbortController[] = []
+  #failure: unknown
 
-  constructor(history: History, clients: readonly Store[], brief: number) {
+  constructor(history: History, clients: readonly Store[], stores: readonly Store[], brief: number) {
     this.#history = history
     this.#clients = clients
+    this.#stores = stores
     const name = `fuzz-${randomBytes(6).toString('hex')}`
     this.#claims = history.demands.map(({ limit, units, queue, roundTrip, isBrief }, index) => {
       const id = randomBytes(16).toString('hex')
       return {
-        limit,
-        units,
-        queue,
-        roundTrip,
-        name,
-        id,
-        owner: `claim ${index}`,
-        ttl: isBrief ? brief : LONG,
-        note: '',
+        ...{ limit, units, queue, roundTrip, name, id },
+        ...{ owner: `claim ${index}`, ttl: isBrief ? brief : LONG, note: '' },
       }
     })
   }
@@ -105,12 +103,13 @@ class Player {
     for (const watch of this.#watches) watch.abort()
     const [client] = this.#clients as [Store]
     for (const claim of this.#claims) await client.release(claim, AbortSignal.timeout(PATIENCE)).catch(() => {})
+    if (this.#failure) throw this.#failure
   }
 
   async #take(step: Step): Promise<void> {
     if (step.verb === 'wait') await pause(step.ms)
     else if (step.verb === 'together') await Promise.all(step.requests.map(request => this.#send(request)))
-    else if (step.verb === 'abort') await this.#send(step.request, step.early ? 0 : 1)
+    else if (step.verb === 'abort' && !step.early) await this.#send(step.request, AbortSignal.timeout(1))
     else if (step.verb === 'hand over') {
       await Promise.all(this.#claims.map((_, claim) => this.#send({ verb: 'release', claim, client: claim % 3 })))
       await pause(step.ms)
@@ -120,23 +119,32 @@ class Player {
     if ('claim' in step) await this.#send(step)
   }
 
-  async #send(request: Request, patience = PATIENCE): Promise<void> {
+  async #send(request: Request, signal = AbortSignal.timeout(PATIENCE)): Promise<void> {
     if (!('claim' in request) || request.claim === undefined) return
     const claim = this.#claims[request.claim] as Claim
-    const store = this.#clients[claim.queue ? request.claim % 3 : request.client] as Store
-    const signal = AbortSignal.timeout(patience)
+    const client = claim.queue ? request.claim % 3 : request.client
+    const store = this.#clients[client] as Store
     try {
       if (request.verb === 'renew') await store.renew({ ...claim, ttl: claim.ttl * request.factor }, signal)
       if (request.verb === 'release') await store.release(claim, signal)
       if (request.verb !== 'acquire' && request.verb !== 'copy') return
       const answer = await store.acquire(claim, signal)
       const isWatched = this.#history.demands[request.claim]?.isWatched === true
-      if (answer.held || !claim.queue || !isWatched) return
-      const watch = new AbortController()
-      this.#watches.push(watch)
-      void store.watch?.(claim, () => {}, watch.signal).catch(() => {})
-    } catch {
+      if (!answer.held && claim.queue && isWatched) this.#watch(this.#stores[client] as Store, claim)
+    } catch (error) {
+      if (!signal.aborted && !LeaseError.is(error)) throw error
       // The outcome is unknown.
     }
+  }
+
+  #watch(store: Store, claim: Claim): void {
+    const watch = new AbortController()
+    this.#watches.push(watch)
+    // It fails while its client is cut off.
+    store
+      .watch?.(claim, () => {}, watch.signal)
+      .catch(error => {
+        if (!watch.signal.aborted && !LeaseError.is(error)) this.#failure = error
+      })
   }
 }

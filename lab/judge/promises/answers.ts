@@ -1,5 +1,5 @@
+import { LARGEST_LIMIT } from '../../../src/store.ts'
 import { Name } from '../../../src/stores/rules/name.ts'
-import type { Holder } from '../../../src/stores/rules/state.ts'
 import { ms } from '../format.ts'
 import { Lease } from '../lease.ts'
 import { mayBeGranted, type Request } from '../request.ts'
@@ -9,8 +9,8 @@ import type { Violation } from '../violation.ts'
 /** Milliseconds for which a store refuses a claim that was withdrawn before it arrived (R4). */
 const REFUSED = 5_000
 
-/** The most leases of unknown end that are tried in all combinations. Of more, those that end first count as ended. */
-const MOST_DOUBTS = 8
+/** Above any slot that is granted in the lab. */
+const MOST_SLOTS = 10_000
 
 /**
  * Each answer of the store is one that the rules of a name allow, even if a wrong one harms nobody. The class decides each
@@ -26,7 +26,11 @@ export function answers(trace: Trace): Violation[] {
       return [...byToken.values()].map(each => new Lease(requests, each, trace))
     })
     const unanswered = claims.filter(requests => requests.some(mayBeGranted)).map(each => new Lease(each, [], trace))
-    const found = [...claims.flatMap(withdrawals), ...granted.flatMap(refusals), ...grants(granted, unanswered)]
+    const found = [
+      ...claims.flatMap(each => withdrawals(each, trace)),
+      ...granted.flatMap(contradictions),
+      ...grants(granted, unanswered),
+    ]
     return found.map(({ claims: ids, client, at, what }): Violation => {
       return { promise: 'answers', at, name, what: `client ${client} ${what}`, ops: [], claims: ids }
     })
@@ -46,12 +50,15 @@ function find({ asked, received }: Request, what: string): Found {
 }
 
 /** What the store answered to a claim after it was withdrawn. */
-function withdrawals(requests: readonly Request[]): Found[] {
+function withdrawals(requests: readonly Request[], trace: Trace): Found[] {
+  const releases = requests.filter(({ asked, is }) => asked.verb === 'release' && is !== undefined)
+  if (releases.length === 0) return []
+  const claim = new Lease(requests, [], trace)
   return requests.flatMap(request => {
-    const { is, asked, sent } = request
-    const answered = requests.filter(each => each.asked.verb === 'release' && each.received < sent)
+    const { is, asked, sent, received } = request
+    const answered = releases.filter(each => each.received < sent && !claim.isForgotten(each, received))
     const gone = answered.findLast(each => each.is === 'gone')
-    if (is === 'held' && gone && sent < gone.received + REFUSED)
+    if (is === 'held' && gone && received < gone.sent + REFUSED)
       return [find(request, 'was answered that its claim is gone, and then that it holds')]
     const [first] = answered
     // A copy of an acquire may have arrived after the first release.
@@ -62,21 +69,27 @@ function withdrawals(requests: readonly Request[]): Found[] {
   })
 }
 
-/** What the store answered about this lease, although it held. */
-function refusals(lease: Lease): Found[] {
-  const [{ answer } = {}] = lease.held
-  return lease.requests.flatMap(request => {
+/** What the store answered about this lease, although it held, or did not hold any more. */
+function contradictions(lease: Lease): Found[] {
+  const { grantedAfter, grantedBefore, held, requests, slots } = lease
+  if (grantedAfter > grantedBefore) return [find(held[0] as Request, 'holds, although no acquire of it was granted')]
+  const denials = requests.filter(({ is, sent }) => is !== undefined && is !== 'held' && sent > grantedBefore)
+  return requests.flatMap(request => {
     const { is, asked, sent, received } = request
-    if (lease.held.includes(request)) {
-      const [before, now] = [slotsOf(answer?.slots), slotsOf(request.answer?.slots)]
-      return before === now ? [] : [find(request, `held ${before}, and then ${now}, with one token`)]
+    if (held.includes(request)) {
+      const [before, now] = [slotsOf(slots), slotsOf(request.answer?.slots)]
+      if (before !== now) return [find(request, `held ${before}, and then ${now}, with one token`)]
+      const denial = denials.find(each => each.received < sent && !lease.isForgotten(each, received))
+      return denial ? [find(request, `was answered that its claim is ${denial.is}, and then that it holds`)] : []
     }
-    if (is !== 'busy' && is !== 'gone') return []
     // For a time a withdrawn claim is refused (R4).
-    const isGranted = asked.verb === 'release' ? lease.grantedBefore < sent + REFUSED : lease.grantedBefore < sent
+    const isLate =
+      asked.verb === 'release' && grantedBefore < sent + REFUSED && !lease.isForgotten(request, grantedBefore)
+    if ((is !== 'busy' && is !== 'gone') || !(grantedBefore < sent || isLate)) return []
     const end = lease.earliestEnd(request)
-    if (!isGranted || end <= received) return []
-    return [find(request, `was answered that its claim is ${is}, ${ms(end - received)} before its end`)]
+    return end > received
+      ? [find(request, `was answered that its claim is ${is}, ${ms(end - received)} before its end`)]
+      : []
   })
 }
 
@@ -90,8 +103,8 @@ function* grants(granted: readonly Lease[], unanswered: readonly Lease[]): Itera
   const latest = leases.map(({ grantedBefore }) => grantedBefore)
   for (let index = latest.length - 2; index >= 0; index -= 1)
     latest[index] = Math.min(latest[index] as number, latest[index + 1] as number)
-  /** The sets of leases, any of which may be held after the last grant. */
-  let possible: readonly (readonly Lease[])[] = [[]]
+  /** Those that may be held after the last grant. */
+  let held: readonly Lease[] = []
   for (const [index, lease] of leases.entries()) {
     const { grantedAfter, grantedBefore, token, slots, client, claim } = lease
     const by = latest[index] as number
@@ -100,68 +113,47 @@ function* grants(granted: readonly Lease[], unanswered: readonly Lease[]): Itera
       const what = `was granted token ${token}, as client ${before.client} was`
       yield { claims: [claim, before.claim], client, at: grantedBefore, what }
     }
-    if (grantedAfter > by) {
+    if (grantedAfter > by && grantedAfter <= grantedBefore) {
       const other = leases.slice(index).find(each => each.grantedBefore === by) as Lease
       const what = `was granted token ${token} after client ${other.client} had received token ${other.token}`
       yield { claims: [claim, other.claim], client, at: grantedBefore, what }
       continue
     }
-    const mayBeHeld = unanswered.some(
-      each => each.claim !== claim && each.grantedAfter < by && each.latestEnd > grantedAfter,
-    )
-    const next = possible.flatMap(holders => after(holders, lease, by, mayBeHeld))
-    if (next.length === 0) {
-      const other = leases.slice(0, index).findLast(each => each.earliestEnd() > by && !fits([each], lease))
+    const lower = lowerSlots(slots)
+    const must = held.filter(each => each.earliestEnd() > by)
+    const may = held.filter(each => !must.includes(each) && each.latestEnd > grantedAfter && fits([each], lease, lower))
+    // A claim without an answer may hold any slots.
+    const isUnclear = unanswered.some(each => {
+      return each.claim !== claim && each.grantedAfter < by && each.latestEnd > grantedAfter
+    })
+    const used = lower.filter(slot => isUnclear || may.some(each => each.slots.includes(slot)))
+    if (!fits(must, lease, used)) {
+      const other = must.findLast(each => !fits([each], lease, lower))
       const why = other
         ? `${ms(other.earliestEnd() - by)} before the lease of client ${other.client} ended`
         : 'which the rules do not allow'
       const what = `was granted ${slotsOf(slots)} with token ${token}, ${why}`
       yield { claims: [claim, ...(other ? [other.claim] : [])], client, at: grantedBefore, what }
     }
-    possible = distinct(next.length > 0 ? next : [[lease]])
+    held = [...must, ...may, lease]
   }
 }
 
-/**
- * The sets of leases that may be held after this grant, which was made before `by`. Empty: the rules do not allow it.
- * `mayBeHeld`: a claim without an answer may hold any slots.
- */
-function after(holders: readonly Lease[], lease: Lease, by: number, mayBeHeld: boolean): (readonly Lease[])[] {
-  const hold = holders.filter(each => each.earliestEnd() > by)
-  const doubtful = holders.filter(each => each.earliestEnd() <= by && each.latestEnd > lease.grantedAfter)
-  const doubts = doubtful.sort((one, other) => other.earliestEnd() - one.earliestEnd()).slice(0, MOST_DOUBTS)
-  if (mayBeHeld) return fits(hold, lease) ? [[...hold, ...doubts.filter(each => fits([each], lease)), lease]] : []
-  const found: Lease[][] = []
-  for (let bits = 0; bits < 2 ** doubts.length; bits += 1) {
-    const others = [...hold, ...doubts.filter((_, index) => (bits & (2 ** index)) > 0)]
-    if (slotsOf(slotsFor(others, lease)) === slotsOf(lease.slots)) found.push([...others, lease])
-  }
-  return found
+/** The slots below the highest of these that are not among them. */
+function lowerSlots(slots: readonly number[]): number[] {
+  const highest = Math.min(Math.max(...slots), MOST_SLOTS)
+  return Array.from({ length: highest }, (_, slot) => slot).filter(slot => !slots.includes(slot))
 }
 
-/** The slots that the rules grant to the claim of this lease in addition to the others. */
-function slotsFor(others: readonly Lease[], { claim, limit, units }: Lease): readonly number[] | undefined {
-  if (others.some(each => each.claim === claim)) return undefined
-  const party = { owner: '', note: '', ttl: Infinity }
-  const holders = others.map((each, index): Holder => {
-    return { ...party, id: each.claim, limit: each.limit, slots: each.slots, token: index + 1, expires: Infinity }
-  })
-  const state = { holders, waiters: [], gone: new Map(), token: others.length, changed: -Infinity }
+/** Do the rules grant the lease its slots in addition to the others, while these slots are in use as well? */
+function fits(others: readonly Lease[], { claim, limit, units, slots }: Lease, used: readonly number[]): boolean {
+  if (others.some(each => each.claim === claim)) return false
+  const party = { owner: '', note: '', ttl: Infinity, expires: Infinity, token: 0 }
+  const holders = others.map(each => ({ ...party, id: each.claim, limit: each.limit, slots: each.slots }))
+  const state = {
+    holders: [...holders, ...(used.length > 0 ? [{ ...party, id: '', limit: LARGEST_LIMIT, slots: used }] : [])],
+    ...{ waiters: [], gone: new Map(), token: 0, changed: -Infinity },
+  }
   const ruling = new Name(0, state).acquire({ ...party, id: claim, limit, units, grace: 0, queue: false })
-  return ruling.held ? ruling.slots : undefined
-}
-
-/** Do the rules allow the lease in addition to the others, if lower slots may be in use as well? */
-function fits(others: readonly Lease[], lease: Lease): boolean {
-  const least = Math.min(lease.limit, ...others.map(({ limit }) => limit))
-  const isFree = (slot: number): boolean => slot < least && !others.some(({ slots }) => slots.includes(slot))
-  return slotsFor(others, lease) !== undefined && lease.slots.every(isFree)
-}
-
-function distinct(sets: readonly (readonly Lease[])[]): (readonly Lease[])[] {
-  const byTokens = sets.map((set): [string, readonly Lease[]] => {
-    const ordered = set.toSorted((one, other) => Number(one.token - other.token))
-    return [ordered.map(({ token }) => token).join(' '), set]
-  })
-  return [...new Map(byTokens).values()]
+  return ruling.held && slotsOf(ruling.slots) === slotsOf(slots)
 }

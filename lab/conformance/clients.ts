@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { LeaseError } from '../../src/index.ts'
 import type { Claim, Store } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
-import { within } from './timing.ts'
+import { inTime, within } from './timing.ts'
 
 /** Concurrent requests, requests that were given up, and closing a client. */
 export const clientCases: Case[] = [
@@ -26,17 +26,19 @@ export const clientCases: Case[] = [
 
       async 'R13: does not send a request that was given up, and rejects with the reason'(space) {
         const client = await space.client()
-        const [free, held] = [space.claim(), space.claim()]
-        const { token } = await client.hold(held)
-        const reason = new Error('given up')
-        for (const claim of [free, { ...held, token, ttl: 10 * space.long, note: 'given up' }])
-          for (const [verb, ask] of requests(client.store, claim, AbortSignal.abort(reason)))
-            await rejects(verb, ask, error => error === reason)
-        assert.deepEqual(await client.inspect({ prefix: free.name }), [])
-        await client.hold(free) // a tombstone would refuse it
-        const [record, ...others] = await client.inspect({ prefix: held.name })
-        assert.deepEqual([record?.token, record?.note, others], [token, '', []])
-        assert.ok(record && record.remaining <= 2 * space.long, 'it was extended')
+        await inTime(space.long, async () => {
+          const [free, held] = [space.claim(), space.claim()]
+          const { token } = await client.hold(held)
+          const reason = new Error('given up')
+          for (const claim of [free, { ...held, token, ttl: 10 * space.long, note: 'given up' }])
+            for (const [verb, ask] of requests(client.store, claim, AbortSignal.abort(reason)))
+              await rejects(verb, ask, error => error === reason)
+          assert.deepEqual(await client.inspect({ prefix: free.name }), [])
+          await client.hold(free) // a tombstone would refuse it
+          const [record, ...others] = await client.inspect({ prefix: held.name })
+          assert.deepEqual([record?.token, record?.note, others], [token, '', []])
+          assert.ok(record && record.remaining <= 2 * space.long, 'it was extended')
+        })
       },
 
       async 'R13: answers the other requests of a round trip if one was given up'(space) {

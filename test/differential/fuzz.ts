@@ -82,7 +82,7 @@ class Player {
   readonly #stores: readonly Store[]
   readonly #claims: readonly Claim[]
   readonly #watches: AbortController[] = []
-  #failure: unknown
+  #failure: Error | undefined
 
   constructor(history: History, clients: readonly Store[], stores: readonly Store[], brief: number) {
     this.#history = history
@@ -144,7 +144,8 @@ class Player {
     store
       .watch?.(claim, () => {}, watch.signal)
       .catch(error => {
-        if (!watch.signal.aborted && !LeaseError.is(error)) this.#failure = error
+        if (!watch.signal.aborted && !LeaseError.is(error))
+          this.#failure = error instanceof Error ? error : new Error(String(error))
       })
   }
 }

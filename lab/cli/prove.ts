@@ -48,7 +48,7 @@ export async function prove(args: readonly string[], commandLine: CommandLine): 
       })
       const pace = 'store' in options.subject ? PACE : 0
       const onProgress = progressTo(output, commandLine)
-      const shared = sharing ? sharedOf(names, LIMIT, engine.name !== 'redlock') : undefined
+      const shared = sharing ? sharedOf(names, LIMIT, !engine.lacksReaders) : undefined
       const about = { seed, duration, ttl, clients, names, shared, faults, fence, pace }
       await run({ engine, ...about, history, signal: stop, onProgress })
       stop.throwIfAborted()

@@ -26,6 +26,8 @@ export interface Engine extends AsyncDisposable {
   readonly faults: Readonly<Record<string, Fault>>
   /** Does a lease end with the connection of its holder, before the holder is notified? @default false */
   readonly endsWithConnection?: boolean | undefined
+  /** Has it no readers and writers? @default false */
+  readonly lacksReaders?: boolean
   /** May a paused client block the store for all others? @default false */
   readonly clientsBlockOthers?: boolean
 }

@@ -47,6 +47,7 @@ export async function externalServers(url: string, { names, ttl, forget }: Exter
     open: proxies => ({ url: parts && proxies.length > 0 ? through(parts, proxies) : url }),
     faults: {},
     endsWithConnection: kind.includes('advisory'),
+    lacksReaders: guarantees.sharing !== 'slots',
     clientsBlockOthers: /^sqlite:/i.test(url),
     [Symbol.asyncDispose]: () => forget(url, names),
   }

@@ -37,6 +37,7 @@ async function start(
     bound: { death: 1_000, election: 1_000 },
     endpoints: [address],
     endsWithConnection: endsWithSessions,
+    lacksReaders: endsWithSessions,
     open: ([proxy]) => opening(server.urlBy(proxy?.port)),
     faults: {
       'session-end': exclusive(async ({ report }) => {

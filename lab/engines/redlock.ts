@@ -19,6 +19,7 @@ export async function startRedlock({ ttl, clocks }: EngineOptions): Promise<Engi
   )
   return {
     name: 'redlock',
+    lacksReaders: true,
     versions: await versionsOf(servers[0] as (typeof servers)[0]),
     bound: { death: 1_000, election: 1_000 },
     // A server that just started may have forgotten leases, so it does not vote. Uptimes are whole seconds.

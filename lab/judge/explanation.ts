@@ -10,8 +10,8 @@ const MOST_BY_OTHERS = 6
 const MOST_FAULTS = 6
 
 /**
- * The events that led to a violation, a line each: what its clients did, what they asked the store, what the resource decided, which other clients
- * acquired or released the name meanwhile, and the faults.
+ * The events that led to a violation, a line each: what its clients did, what they asked the store, what the resource
+ * decided, which other clients acquired or released the name meanwhile, and the faults.
  */
 export function explanation(trace: Trace, violation: Violation): string[] {
   const { acquisitions, history, run } = trace

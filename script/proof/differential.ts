@@ -26,8 +26,8 @@ export async function playHistories(
   test: string,
   environment: Readonly<Record<string, string>>,
   signal: AbortSignal,
+  only: readonly string[] = [],
 ): Promise<boolean> {
-  const only = environment.HOLDFAST_FUZZ_MINUTES === undefined ? [] : ['-t', 'while faults happen']
   const args = [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', test, '--reporter=dot', ...only]
   const env = { ...process.env, ...environment }
   const child = spawn(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] })

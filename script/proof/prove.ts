@@ -32,6 +32,9 @@ const SHARED_NAMES = ['--names', '6']
 /** Not in the fault lab: answers of the engine are compared with those of the rules of a name. */
 const DIFFERENTIAL = 'differential'
 
+/** The tests that inject faults. */
+const FUZZ = ['-t', 'while faults happen']
+
 const HELP = `./script/prove [--engine NAME]… [--programme usual|all|sharing|differential]… [--for 30m] [--seed N] [--keep]
                [--out FOLDER] [--histories FOLDER]
 ./script/prove (--fuzz ENGINE)… [--for 10m] [--seed N]
@@ -150,7 +153,7 @@ async function fuzz(engines: readonly string[], ms: number, seed: number): Promi
   let isRight = true
   for (const [engine, test] of tests) {
     print(`${engine}, random requests with faults, seed ${seed}`)
-    isRight = (await playHistories(test, fuzzEnvironmentOf(ms, seed), interrupted.signal)) && isRight
+    isRight = (await playHistories(test, fuzzEnvironmentOf(ms, seed), interrupted.signal, FUZZ)) && isRight
     if (interrupted.signal.aborted) return 130
   }
   return isRight ? 0 : 1

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { globSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { newFolder } from '../../lab/servers/folder.ts'
 import { type NameState, UNUSED } from '../../src/stores/rules/state.ts'
 import type { NameClass } from '../model/name/model.ts'
@@ -28,6 +28,15 @@ export function simulate(
   const quint = join(import.meta.dirname, 'node_modules/.bin/quint')
   const options = ['--backend', 'typescript', '--invariant', 'safe', '--max-steps', String(steps), '--seed', seed]
   return execFileSync(quint, ['run', path, ...options, '--max-samples', String(samples), ...more], { encoding: 'utf8' })
+}
+
+/** A copy of a specification with a mistake: `to` replaces `from`, which stands there once. */
+export function withMistake(path: string, from: string, to: string): string {
+  const text = readFileSync(path, 'utf8')
+  if (text.split(from).length !== 2) throw new Error(`the specification should contain this once: ${from}`)
+  const copy = join(newFolder('specification'), basename(path))
+  writeFileSync(copy, text.replace(from, to))
+  return copy
 }
 
 /** Random traces of the specification, without their first state. */

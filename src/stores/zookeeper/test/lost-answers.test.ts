@@ -194,7 +194,7 @@ test('a tombstone is deleted although the answers to its creation and deletion w
   const made = proxy.cutAfterRequest(`x${claim.id}`)
   await expect(store.release(claim, signal)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   await made
-  expect(await isThere()).toBe(true)
+  await until('it is put', isThere)
   const deleted = proxy.cutAfterRequest(`x${claim.id}`)
   const looked = async (): Promise<boolean> => {
     await Array.fromAsync(store.inspect({ name: 'tombstone' }, signal)).catch(() => {})

@@ -68,45 +68,53 @@ const keptSeeds = (): Record<string, number[]> => JSON.parse(readFileSync(KEPT, 
 function registerFuzz(harness: StoreHarness): void {
   const { name } = harness
   const seeds = keptSeeds()[name] ?? []
-  const play = async (lane: (clients: Disturbed) => Promise<void>): Promise<void> => {
-    const clients = await disturb(harness, FIRST_SEED)
-    try {
-      await Promise.all(Array.from({ length: LANES }, () => lane(clients)))
-    } finally {
-      await clients.end()
-    }
-  }
   test.runIf(FUZZ_MINUTES > 0)(
     `${name} answers as the rules of a name allow while faults happen`,
     { timeout: FUZZ_MINUTES * 60_000 + 2 * 60_000, retry: 0 },
     async () => {
-      const until = performance.now() + FUZZ_MINUTES * 60_000
-      const found: string[] = []
-      const wrong = new Set(seeds)
-      let seed = FIRST_SEED
-      await play(async clients => {
-        while (performance.now() < until && found.length === 0) {
-          const own = seed++
-          const problem = await fuzz(clients, own)
-          if (!problem) continue
-          found.push(`history ${own}: ${problem}`)
-          wrong.add(own)
-        }
-      })
-      if (wrong.size > seeds.length)
-        writeFileSync(KEPT, `${JSON.stringify({ ...keptSeeds(), [name]: [...wrong] }, null, 2)}\n`)
-      console.log(`${name}: ${seed - FIRST_SEED} histories with faults`)
-      expect(found).toEqual([])
-      expect(seed - FIRST_SEED).toBeGreaterThan(LANES)
+      const { wrong, played } = await fuzzed(harness, FUZZ_MINUTES * 60_000)
+      const all = [...new Set([...seeds, ...wrong.keys()])]
+      if (all.length > seeds.length)
+        writeFileSync(KEPT, `${JSON.stringify({ ...keptSeeds(), [name]: all }, null, 2)}\n`)
+      console.log(`${name}: ${played} histories with faults`)
+      expect(Array.from(wrong, ([seed, problem]) => `history ${seed}: ${problem}`)).toEqual([])
+      expect(played).toBeGreaterThan(LANES)
     },
   )
   test.runIf(isFull && seeds.length > 0)(`${name} answers the histories that failed once`, async () => {
     const left = [...seeds]
-    await play(async clients => {
+    await disturbed(harness, async clients => {
       for (let seed = left.shift(); seed !== undefined; seed = left.shift())
         expect(await fuzz(clients, seed)).toBeUndefined()
     })
   })
+}
+
+/** Plays random histories with faults for so many milliseconds, or until one fails. `wrong`: what failed, by its seed. */
+export async function fuzzed(
+  harness: StoreHarness,
+  ms: number,
+): Promise<{ readonly wrong: ReadonlyMap<number, string>; readonly played: number }> {
+  const until = performance.now() + ms
+  const wrong = new Map<number, string>()
+  let seed = FIRST_SEED
+  await disturbed(harness, async clients => {
+    while (performance.now() < until && wrong.size === 0) {
+      const own = seed++
+      const problem = await fuzz(clients, own)
+      if (problem) wrong.set(own, problem)
+    }
+  })
+  return { wrong, played: seed - FIRST_SEED }
+}
+
+async function disturbed(harness: StoreHarness, lane: (clients: Disturbed) => Promise<void>): Promise<void> {
+  const clients = await disturb(harness, FIRST_SEED)
+  try {
+    await Promise.all(Array.from({ length: LANES }, () => lane(clients)))
+  } finally {
+    await clients.end()
+  }
 }
 
 const DEMAND = { limit: 1, units: 1, queue: true, roundTrip: 0, isWatched: true }

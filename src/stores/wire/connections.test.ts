@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { LeaseError } from '../../contract/errors.ts'
 import { Connections } from './connections.ts'
@@ -32,4 +33,32 @@ test('a connection that hangs is replaced although the two before it were given 
   await expect.poll(() => lines.length).toBe(4)
   expect(await connections.run(async line => lines.indexOf(line))).toBe(3)
   connections.close()
+})
+
+test('a server that accepts connections and answers nothing is tried again each second, and none of them is given up', async () => {
+  const lines: Line[] = []
+  const connections = new Connections<Line>({
+    open: async () => {
+      const line = new Line()
+      lines.push(line)
+      return line
+    },
+    failure: error => new LeaseError('STORE_UNAVAILABLE', String(error)),
+    judge: () => 'retire',
+  })
+  let answer = (): void => {}
+  const slow = connections.run(() => new Promise<void>(resolve => (answer = resolve)), { patience: 100 })
+  const began = performance.now()
+  while (lines.length < 5 && performance.now() < began + 4_500) {
+    void connections.run(() => new Promise<never>(() => {}), { patience: 100 }).catch(() => {})
+    await pause(100)
+  }
+  // The first two are replaced at once, and the others a second later each.
+  expect(lines.length).toBe(5)
+  expect(performance.now() - began).toBeGreaterThan(2_000)
+  expect(lines.filter(({ isClosed }) => isClosed)).toEqual([])
+  answer()
+  await slow
+  connections.close()
+  expect(lines.filter(({ isClosed }) => !isClosed)).toEqual([])
 })

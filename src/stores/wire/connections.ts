@@ -8,8 +8,9 @@ import { Opening } from './opening.ts'
 import { FlightTimer, NoAnswer, PATIENCE, patienceFor } from './timeouts.ts'
 
 /**
- * The largest number of replaced connections that stay open for late answers. If there are this many, a connection that
- * never answered is not replaced: the server itself hangs, and keeps a process for each connection.
+ * The number of replaced connections that stay open for late answers. If there are this many, the server itself may hang,
+ * and keep a process for each connection. So one that never answered is replaced `PATIENCE` ms after it was opened, not
+ * sooner. The old server of a failover may hang until the end: it would keep this process from the new one.
  */
 const MOST_RETIRED = 2
 
@@ -56,6 +57,7 @@ interface Flight<Opened> {
 export class Connections<Opened extends Connection> {
   readonly #server: Server<Opened>
   #current: Opened | undefined
+  #openedAt = 0
   /** Was the last connection given up while it was open? */
   #isGivenUp = false
   /** The current connection, once it has answered. */
@@ -132,6 +134,7 @@ export class Connections<Opened extends Connection> {
     }
     this.#retire()
     this.#current = connection
+    this.#openedAt = performance.now()
     if (this.#isGivenUp) this.#server.replaced?.()
     this.#isGivenUp = false
     return connection
@@ -178,7 +181,8 @@ export class Connections<Opened extends Connection> {
 
   #replace(connection: Opened, patience?: number): void {
     if (this.#current !== connection || this.#end.signal.aborted) return
-    if (this.#proven !== connection && this.#retired.size >= MOST_RETIRED) return
+    const mayHang = this.#proven !== connection && this.#retired.size >= MOST_RETIRED
+    if (mayHang && performance.now() < this.#openedAt + PATIENCE) return
     this.#open(patience).catch(() => {}) // the next request reports the reason
   }
 
@@ -194,6 +198,7 @@ export class Connections<Opened extends Connection> {
     this.#retired.add(connection)
     // By then, every request on it has given up.
     setTimeout(() => this.#discard(connection), LONGEST_REQUEST).unref()
+    if (this.#proven !== connection) return
     // The server has answered on newer connections while the oldest one hung.
     for (const oldest of this.#retired) if (this.#retired.size > MOST_RETIRED) this.#discard(oldest)
   }

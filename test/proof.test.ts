@@ -51,14 +51,14 @@ test('the page has the violation, its explanation, and the command that repeats 
   expect(page).toContain(violating.rows[0]?.first)
   expect(page).toContain(violating.explanation.join('\n'))
   expect(page).toContain(`\n${about.command}\n`)
-  expect(page).toMatch(/^\| sqlite \| not shown yet \|/m)
+  expect(page).toMatch(/^\| sqlite \| usual \| not shown yet \|/m)
 })
 
 test('the page says of each result whether it is of the same code', async () => {
   const folder = newFolder('proof')
   await addProof({ ...named('redis'), sources: sourcesOf('redis') }, folder)
   await addProof(named('sqlite'), folder)
-  expect(pageIn(folder)).toMatch(/^\| redis \|.*\| same \|$/m)
+  expect(pageIn(folder)).toMatch(/^\| redis \|.*\| same as abc \|$/m)
   expect(pageIn(folder)).toMatch(/^\| sqlite \|.*\| changed since abc \|$/m)
 })
 

@@ -25,8 +25,9 @@ export function page(proofs: readonly Proof[]): string {
     .map(([, title]) => title)
   return `${[
     '# What the fault lab showed',
-    '`./script/prove` writes this page. [How a run is judged](../../lab/judging.md) explains the promises: safety, tokens, answers, notified in time, waiting, liveness A and B. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. [results.json](results.json) has all data: dates, times, faults, versions, machines, commits, and the command that repeats each run.',
-    [EXPLAINED, ...(unjudged.length > 0 ? [`Not judged in any run yet: ${unjudged.join(', ')}.`] : [])].join(' '),
+    '`./script/prove` writes this page. [How a run is judged](../../lab/judging.md) explains the promises: safety, tokens, answers, notified in time, waiting, liveness A and B. [The specification](specification.md) says which answers are allowed. [results.json](results.json) has all data of each run: date, seed, times, faults, versions, machine, and the command that repeats it.',
+    EXPLAINED.map(([term, text]) => `- *${term}*: ${text}`).join('\n'),
+    ...(unjudged.length > 0 ? [`Not judged in any run yet: ${unjudged.join(', ')}.`] : []),
     table(
       SEEN,
       all.map(proof => seen(proof, unjudged)),
@@ -51,15 +52,33 @@ function verdict({ rows }: Proof, unjudged: readonly string[]): string {
 }
 
 function missing(all: readonly Proof[]): string[][] {
-  const none = Object.keys(ENGINES).filter(name => !all.some(({ engine }) => engine === name))
-  return none.map(engine => [engine, 'not shown yet'])
+  const wanted = Object.keys(ENGINES).flatMap(engine => PROGRAMMES.map(programme => [engine, programme]))
+  return wanted
+    .filter(([engine, programme]) => !all.some(each => each.engine === engine && each.programme === programme))
+    .map(row => [...row, 'not shown yet'])
 }
 
 /** An engine may have a known violation. */
 type Known = LabEngine & { readonly known?: { readonly what: string } }
 
-const EXPLAINED =
-  '*Notice*: the shortest time between the notification of a holder and the next grant. It is negative if the notification came later; the causes follow. *Undisturbed*: the same, without takeovers that a clock jump or lost data may have caused. *Overlaps*: two clients acted as holders of one name at once. *Code*: whether the sources that ran, which are the core and the store, are still the same.'
+const EXPLAINED = [
+  ['Usual', 'the default faults.'],
+  [
+    'All',
+    'also the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once.',
+  ],
+  ['Sharing', 'the default faults, with permits, readers and writers instead of leases.'],
+  [
+    'Notice',
+    'the shortest time between the notification of a holder and the next grant. It is negative if the notification came later; its causes are in brackets.',
+  ],
+  ['Undisturbed', 'the same, without takeovers that a clock jump or lost data may have caused.'],
+  [
+    'Overlaps',
+    'two clients acted as holders of one name at once. In a run that passed, each has [an excuse](../../lab/judging.md#what-is-excused), such as a clock jump or a pause between check and write. *Refused*: the fence refused a write of the older holder. It wrote nothing in the others.',
+  ],
+  ['Code', 'the commit that ran, and whether its core and store are the same as now.'],
+]
 const SEEN = [
   ...['engine', 'faults', 'verdict', 'minutes', 'faults injected', 'grants', 'takeovers'],
   ...['writes refused', 'notice, ms', 'undisturbed, ms', 'overlaps', 'code'],
@@ -73,9 +92,17 @@ function seen(proof: Proof, unjudged: readonly string[]): string[] {
     ...[engine, programme, verdict(proof, unjudged), minutes(duration)],
     ...[injected, grants, takeovers, rejected].map(number),
     ...noticeOf(margins),
-    number(overlaps.total),
-    proof.sources === sourcesOf(engine) ? 'same' : `changed since ${proof.commit}`,
+    overlapsOf(overlaps),
+    proof.sources === sourcesOf(engine) ? `same as ${proof.commit}` : `changed since ${proof.commit}`,
   ]
+}
+
+function overlapsOf({ total, refused, harmful }: Proof['overlaps']): string {
+  const effects = [
+    ...(refused > 0 ? [`${number(refused)} refused`] : []),
+    ...(harmful > 0 ? [`**${number(harmful)} wrote**`] : []),
+  ]
+  return effects.length > 0 ? `${number(total)} (${effects.join(', ')})` : number(total)
 }
 
 function noticeOf(margins: Proof['margins']): [notice: string, undisturbed: string] {

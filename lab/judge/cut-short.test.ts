@@ -41,6 +41,16 @@ test('a clock jump excuses it, and so does a store whose leases end with the con
   expect(brokenOf({ endsWithConnection: true }, 'notified', ...HOLDS, DIES, ...next(30))).toEqual([])
 })
 
+test('a holder whose own clock jumped may end its lease early, but nobody else may', () => {
+  const jump = (client: number): Event => event('fault', 40, { what: 'client-clock', target: 'a client', client })
+  const releases = event('releasing', 51, ONE)
+  expect(broken('notified', ...HOLDS, jump(1), LOSES, releases, ...next(60))).toEqual([])
+  expect(broken('notified', ...HOLDS, jump(2), LOSES, releases, ...next(60))).toHaveLength(1)
+  expect(broken('notified', ...HOLDS, jump(1), LOSES, ...next(60))).toEqual([
+    'the lease of client 1 was not released, and client 2 was granted it 35.0 ms before its end',
+  ])
+})
+
 test('a holder that acts after the next grant is reported once', () => {
   const acts = event('believed', 70, { ...ONE, until: 95 })
   expect(broken('notified', ...HOLDS, acts, event('releasing', 80, ONE), ...next(60))).toEqual([

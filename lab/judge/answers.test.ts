@@ -66,6 +66,12 @@ describe('a lease', () => {
     }
   })
 
+  test('ends early if the clock of its own client jumps', () => {
+    const jump = (client: number): Event => event('fault', 40, { what: 'client-clock', target: 'a client', client })
+    expect(found(...holds, jump(1), ...ask(1, 'release', 50, 60, gone))).toEqual([])
+    expect(found(...holds, jump(2), ...ask(1, 'release', 50, 60, gone))).toHaveLength(1)
+  })
+
   test('keeps its slots', () => {
     expect(found(...holds, ...ask(1, 'renew', 50, 55, held('5', 1)))).toEqual([
       'client 1 held slot 0, and then slot 1, with one token',

@@ -1,6 +1,6 @@
 import { NEVER } from './acquisition.ts'
 import { mayBeGranted, type Request } from './request.ts'
-import { type Fault, isDuring, struck, type Trace } from './trace.ts'
+import { type Fault, isDuring, isJump, struck, type Trace } from './trace.ts'
 
 /** Milliseconds by which a store may overstate a ttl (R6). */
 const OVERSTATED = 2
@@ -67,7 +67,8 @@ export class Lease {
   }
 
   get #mayEnd(): readonly Fault[] {
-    return this.#trace.excuses ? this.#faults.filter(({ changesClock, forgets }) => changesClock || forgets) : []
+    if (!this.#trace.excuses) return []
+    return this.#faults.filter(each => each.changesClock || each.forgets || isJump(each, this.client))
   }
 
   /** When the lease ends by this answer. A renewal that was carried out later may have shortened it. */

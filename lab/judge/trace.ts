@@ -215,6 +215,11 @@ export function isDuring({ at, until }: Fault, from: number, to: number): boolea
   return at <= to && until >= from
 }
 
+/** The wall clock of this client jumps. After a jump forward, it ends its own leases early. */
+export function isJump({ what, client }: Fault, of: number): boolean {
+  return what === 'client-clock' && client === of
+}
+
 /** The client that a fault strikes; `undefined` for servers or all. */
 export function struck({ client, pausesClient }: Pick<Fault, 'client' | 'pausesClient'>): number | undefined {
   return client ?? pausesClient

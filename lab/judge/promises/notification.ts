@@ -1,6 +1,6 @@
 import { type Acquisition, NEVER } from '../acquisition.ts'
 import { excuseOf, type Overlap, pauseOf, STALL } from '../overlap.ts'
-import { type Holding, isDuring, nextGrants, type Trace } from '../trace.ts'
+import { type Holding, isDuring, isJump, nextGrants, type Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
 
 /** The part of a ttl by which clocks may differ at its end. */
@@ -30,7 +30,8 @@ function cutShort(trace: Trace): Violation[] {
     for (const [index, older] of holders.entries()) {
       const { op, name, client, releasing, checks } = older
       const newer = next[index]
-      const lost = hasJumped(trace, older) ? NEVER : older.lost
+      const jump = trace.faults.find(each => isJump(each, client) && isDuring(each, older.granted, older.lost))
+      const lost = jump ? NEVER : older.lost
       const at = Math.min(newer?.granted ?? NEVER, lost)
       const early = Math.max(...checks.map(({ until }) => until)) - at
       if (early <= DRIFT * trace.run.ttl || releasing < at || excuseOf(trace, older, at)) continue
@@ -41,13 +42,6 @@ function cutShort(trace: Trace): Violation[] {
     }
   }
   return [...found.values()]
-}
-
-/** The wall clock of its holder jumped. After a jump forward the holder itself ends its lease early. */
-function hasJumped({ faults }: Trace, { client, granted, lost }: Acquisition): boolean {
-  return faults.some(
-    fault => fault.what === 'client-clock' && fault.client === client && isDuring(fault, granted, lost),
-  )
 }
 
 function believed({ older, newer, from, isByCheck }: Overlap): Violation {

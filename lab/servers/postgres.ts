@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { findBinary } from './binary.ts'
 import type { ShiftedClock } from './clock.ts'
 import { driver } from './driver.ts'
@@ -24,9 +25,29 @@ export interface PostgresOptions {
 
 /** One PostgreSQL server that serves, with the database `postgres`. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
-  const server = new PostgresServer(await newPlace('postgres'), options)
+  const place = await newPlace('postgres')
+  if (options.standbyOf) await copyData(options.standbyOf, place)
+  const server = new PostgresServer(place, options)
   await server.start()
   return server
+}
+
+/** It takes seconds on a busy machine. Meanwhile the proxies of this process must go on. */
+async function copyData(primary: PostgresServer, { folder }: Place): Promise<void> {
+  const user = unprivileged()
+  if (user) chownSync(folder, user.uid, user.gid)
+  const { path, env } = findBinary('pg_basebackup', PACKAGE)
+  const access = primary.password === undefined ? {} : { PGPASSWORD: primary.password }
+  const from = ['-h', primary.host, '-p', `${primary.port}`, '-U', 'postgres']
+  await promisify(execFile)(path, ['-D', dataIn(folder), ...from, '-R', '-c', 'fast'], {
+    ...user,
+    cwd: folder,
+    env: { ...process.env, ...env, ...access },
+  })
+}
+
+function dataIn(folder: string): string {
+  return join(folder, 'data')
 }
 
 /** PostgreSQL refuses to run as root. */
@@ -49,17 +70,7 @@ export class PostgresServer extends ServerProcess {
     const user = unprivileged()
     if (user) chownSync(this.folder, user.uid, user.gid)
     if (clock) chmodSync(dirname(clock.env.HOLDFAST_CLOCK ?? ''), 0o711)
-    if (standbyOf) {
-      const { path, env } = findBinary('pg_basebackup', PACKAGE)
-      const access = standbyOf.password === undefined ? {} : { PGPASSWORD: standbyOf.password }
-      const primary = ['-h', standbyOf.host, '-p', `${standbyOf.port}`, '-U', 'postgres']
-      execFileSync(path, ['-D', this.#data, ...primary, '-R', '-c', 'fast'], {
-        ...user,
-        cwd: this.folder,
-        env: { ...process.env, ...env, ...access },
-        stdio: 'pipe',
-      })
-    } else {
+    if (!standbyOf) {
       const secret = join(this.folder, 'password')
       if (password !== undefined) {
         writeFileSync(secret, password, { mode: 0o600 })
@@ -151,7 +162,7 @@ export class PostgresServer extends ServerProcess {
   }
 
   get #data(): string {
-    return join(this.folder, 'data')
+    return dataIn(this.folder)
   }
 
   #children(): number[] {

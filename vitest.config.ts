@@ -3,6 +3,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { LIMIT } from './test/stalls/stalls.ts'
 import { isFull } from './test/tier.ts'
 
 /** These take half a minute or more. */
@@ -50,8 +51,9 @@ const config: ViteUserConfig = defineConfig({
     setupFiles: './test/stalls/setup.ts',
     retry: 2,
     // Only what hangs may end by a limit; a busy machine may not.
-    testTimeout: 60_000,
+    testTimeout: LIMIT,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 30_000 } },
   },
 })
 

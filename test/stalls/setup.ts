@@ -1,12 +1,12 @@
 import { appendFileSync } from 'node:fs'
 import { beforeEach, inject } from 'vitest'
-import { longestStall } from './stalls.ts'
+import { LIMIT, longestStall } from './stalls.ts'
 
 /** Milliseconds: what a failed attempt may leave held, as `claimOf` claims it, ends within 10 s. */
 const LEFT = 11_000
 
-/** Milliseconds before a failure in which a stall may be its cause: the longest time for which a test waits for a state. */
-const RECENT = 35_000
+/** Milliseconds before a failure in which a stall may be its cause: a test that it made hang fails at its limit. */
+const RECENT = LIMIT + 5_000
 
 /**
  * A test that fails while the machine hung proves nothing, so it is repeated, at most twice. One that fails while

@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs'
 
+/** Milliseconds after which a test that hangs fails. */
+export const LIMIT = 60_000
+
 /** Milliseconds without a turn that count as a stall of the machine. */
 export const STALL = 50
 

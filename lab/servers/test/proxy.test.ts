@@ -99,9 +99,11 @@ test('a connection that goes away while requests are held goes away at the serve
 
 test('a dropped request is never carried out, and its connection is reset afterwards', async () => {
   const client = await connect()
+  const before = proxy.up.bytes
   proxy.up.drop()
   const reply = client.set('name', 'value')
   expect(await settled(reply)).toBe('pending')
+  await until('the request has left', () => proxy.up.bytes > before)
   proxy.up.pass()
   await expect(reply).rejects.toThrow(GONE)
   expect(await server.call('GET', 'name')).toBeNull()

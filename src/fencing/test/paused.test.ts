@@ -1,4 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { on } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -87,7 +88,7 @@ describe.each(Object.keys(accounts))('over %s, a holder that is paused past its 
 })
 
 async function database(engine: string, how: string): Promise<string> {
-  const name = `${engine.replace('.', '')}_${how}`
+  const name = `${engine.replace('.', '')}_${how}_${randomBytes(4).toString('hex')}`
   const server = engine === 'mysql' ? mariaDb : postgres
   await server.query(`create database ${name}`)
   return server.url().replace(/\w+$/, name)

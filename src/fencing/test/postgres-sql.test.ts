@@ -20,6 +20,7 @@ afterAll(async () => {
 })
 
 test('creates a trigger that refuses an update of a row by an older writer', async () => {
+  await server.query('drop table if exists invoices')
   await server.query('create table invoices (id int primary key, cents int)')
   await server.query('insert into invoices values (1, 100)')
   await server.query(rowFenceSql({ table: 'invoices' }))
@@ -36,6 +37,7 @@ test('creates a trigger that refuses an update of a row by an older writer', asy
 })
 
 test('checks all rows against one mark if a resource is given', async () => {
+  await server.query('drop schema if exists billing cascade')
   await server.query('create schema billing; create table billing.rows (id int primary key)')
   await server.query(rowFenceSql({ table: 'billing.rows', column: 'version', resource: "o'rows" }))
   await server.query('insert into billing.rows values (1, 7)')
@@ -45,6 +47,7 @@ test('checks all rows against one mark if a resource is given', async () => {
 })
 
 test('refuses a writer that sets no token, as one of the token 0', async () => {
+  await server.query("drop table if exists nulls; delete from holdfast.fence where resource = 'nulls'")
   await server.query('create table nulls (id int primary key, version bigint)')
   await server.query('insert into nulls values (1, null)')
   await server.query(rowFenceSql({ table: 'nulls', column: 'version', resource: 'nulls' }))
@@ -67,7 +70,7 @@ test.each([
 })
 
 test('works for any names of a table and its resource', async () => {
-  await server.query(`create table "it's 5%" (id int primary key)`)
+  await server.query(`drop table if exists "it's 5%"; create table "it's 5%" (id int primary key)`)
   const resource = String.raw`$holdfast$ 'and' \\n`
   await server.query(rowFenceSql({ table: "it's 5%", column: "ver'sion", resource }))
   await server.query(`insert into "it's 5%" values (1, 7)`)
@@ -91,7 +94,8 @@ test('is refused for names that PostgreSQL would truncate', () => {
 
 test.each(['on', 'off'])('L20: any table can be fenced with standard_conforming_strings %s', async setting => {
   const table = String.raw`back\'; drop table canary; -- ` + setting
-  await server.query(`create table if not exists canary (id int); create table "${table}" (id int primary key)`)
+  await server.query(`drop table if exists "${table}"; create table if not exists canary (id int)`)
+  await server.query(`create table "${table}" (id int primary key)`)
   await server.query(`set standard_conforming_strings = ${setting}; ${rowFenceSql({ table })}`)
   await server.query(`insert into "${table}" values (1, 7)`)
   const refused = failureOf(server.query(`update "${table}" set lock_version = 6`))

@@ -56,7 +56,7 @@ test('nor does it for a thousand simultaneous transactions', async () => {
 
 test('with a separate check before the write, an older holder writes', async () => {
   const all = [
-    { token: 1, first: 0, second: 50 },
+    { token: 1, first: 0, second: 500 },
     { token: 2, first: 5, second: 0 },
   ]
   const marks = memoryMarks()

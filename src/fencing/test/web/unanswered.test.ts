@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { readdirSync } from 'node:fs'
 import { connect as connectTo } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type Apache, startApache } from '../../../../lab/servers/apache.ts'
 import { until } from '../../../../lab/servers/until.ts'
@@ -104,8 +105,10 @@ describe('a holder paused during its request', () => {
     const head = [`PUT ${new URL(key).pathname} HTTP/1.1`, 'Host: a', `If-Match: ${tag}`, 'Content-Length: 10']
     socket.write(`${[...head, 'Connection: close'].join('\r\n')}\r\n\r\nolder`)
     // So that the server is waiting for the rest.
-    await until('the first half has arrived', () => socket.writableLength === 0 && !socket.connecting)
-    await sleep(200)
+    const files = (): string[] => readdirSync(join(from.folder, 'files'))
+    await until('it has compared, and writes to another file', () =>
+      files().some(file => file.startsWith('.davfs.tmp')),
+    )
     return async () => {
       socket.write('older')
       const answer = await new Promise<Buffer>(resolve => socket.once('data', resolve))

@@ -90,7 +90,11 @@ describe('a stale request', () => {
     const held = relay.holdBack(/kv\/txn.*request_put/)
     const asked = failureOf(store.acquire(claim, signal))
     const pass = await held
-    await sleep(2_000)
+    const lease = /"lease":"(\d+)"/.exec(relay.requests.findLast(each => each.includes('request_put')) ?? '')?.[1]
+    await until('it has expired', async () => {
+      const { TTL } = await server.call<{ TTL?: string }>('lease/timetolive', { ID: lease })
+      return TTL === '-1'
+    })
     pass()
     await asked
     expect(await isThere(claim.name)).toBe(false)
@@ -259,13 +263,16 @@ describe('claims that share a transaction', () => {
     const taken = name()
     await hold(other, claimOf(taken))
     const claims = [...Array.from({ length: 20 }, name), taken].map(each => claimOf(each, { queue: true }))
+    let granted = 0
+    relay.onAnswer = (request, answer) => {
+      if (request.includes('lease/grant')) granted += 1
+      return answer
+    }
     const busy = [relay.holdBack(/request_put/), relay.holdBack(/request_put/)] // two are under way, others gather
     const held = relay.holdBack(/(request_txn.*){10}/)
     const asked = Promise.allSettled(claims.map(claim => store.acquire(claim, signal)))
     const passBusy = await Promise.all(busy)
-    const grants = (): number => relay.requests.filter(each => each.includes('lease/grant')).length
-    await until('the others have their leases', () => grants() === claims.length)
-    await new Promise(resolve => setTimeout(resolve, 100))
+    await until('the others have their leases', () => granted === claims.length)
     for (const passOne of passBusy) passOne()
     const pass = await held
     const text = relay.requests.findLast(each => each.split('request_txn').length > 10) ?? ''

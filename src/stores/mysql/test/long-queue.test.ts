@@ -18,11 +18,11 @@ test('a renewal does not read the queue, and an acquire only its beginning, howe
       received += length
     })
   await using store = mysql(createPool({ uri: server.url(), stream }))
-  const holder = claimOf('crowded')
+  const holder = claimOf('crowded', { ttl: 60_000 })
   const token = await hold(store, holder)
   await server.query(`insert into app.holdfast_lease_line
     select x'${Buffer.from('crowded').toString('hex')}', concat('w', seq), repeat('o', 255), repeat('n', 255), seq,
-      unix_timestamp() * 1000000 + 5000000, false, 9000, 1, 1, 100, false from app.seq_1_to_${MANY}`)
+      unix_timestamp() * 1000000 + 60000000, false, 9000, 1, 1, 100, false from app.seq_1_to_${MANY}`)
 
   const cost = async (work: () => Promise<unknown>): Promise<number> => {
     received = 0
@@ -34,7 +34,7 @@ test('a renewal does not read the queue, and an acquire only its beginning, howe
   const last = claimOf('crowded', { queue: true })
   expect(await cost(() => acquire(store, last))).toBeLessThan(1_000_000)
   expect(await acquire(store, last)).toMatchObject({ held: false, ahead: 1_000 })
-  await server.query('update app.holdfast_lease_line set lapses = unix_timestamp() * 1000000 + 5000000')
+  await server.query('update app.holdfast_lease_line set lapses = unix_timestamp() * 1000000 + 60000000')
   const records = await look(other, { name: 'crowded' })
   expect(records).toHaveLength(MANY + 2)
   expect(records.at(-1)).toMatchObject({ state: 'waiting', position: MANY })

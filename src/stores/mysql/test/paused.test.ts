@@ -267,12 +267,12 @@ test('a tombstone that is written while a grant is about to delete a position st
 })
 
 test('a waiter that is written late takes the position from nobody who asked since', async () => {
-  const [holder, waiter] = [claimOf('late'), claimOf('late', { queue: true, ttl: 1_000 })]
+  const [holder, waiter] = [claimOf('late'), claimOf('late', { queue: true, ttl: 3_000 })]
   await hold(other, holder)
   const { store, paused, resume } = pausing(/insert into holdfast_lease_line/)
   const answer = acquire(store, waiter)
   await paused()
-  await new Promise(resolve => setTimeout(resolve, 1_050)) // until its position would have lapsed
+  await new Promise(resolve => setTimeout(resolve, 3_050)) // until its position would have lapsed
   expect(await acquire(other, waiter)).toMatchObject({ ahead: 0 })
   expect(await acquire(other, claimOf('late', { queue: true }))).toMatchObject({ ahead: 1 })
   resume()

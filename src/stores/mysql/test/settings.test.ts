@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariadb.ts'
 import { readOnlyOf } from '../sql.ts'
 import { acquire, claimOf, failureOf, hold, signal, storeAt } from './support.ts'
@@ -42,7 +42,10 @@ test('tables of another engine than InnoDB are refused, also if the server chose
 })
 
 test('a replica is refused, and so is a server that forgets commits in a crash', async () => {
-  await server.query("create user reader@'%' identified by 'x'")
+  onTestFinished(async () => {
+    await server.query('set global read_only = 0, global innodb_flush_log_at_trx_commit = 1')
+  })
+  await server.query("create user if not exists reader@'%' identified by 'x'")
   await server.query("grant all on app.* to reader@'%'")
   await using store = storeAt(server.url('reader', 'x'))
   const claim = claimOf('replicated')
@@ -64,7 +67,6 @@ test('a replica is refused, and so is a server that forgets commits in a crash',
     code: 'STORE_UNAVAILABLE',
     message: expect.stringMatching(/innodb_flush_log_at_trx_commit = 1/),
   })
-  await server.query('set global innodb_flush_log_at_trx_commit = 1')
 })
 
 test('a server that cannot receive a full batch is refused, and the smallest that is not receives the largest', async () => {

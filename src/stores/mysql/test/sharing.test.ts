@@ -54,22 +54,28 @@ test('a crowd of readers of several clients that waited for a writer is served',
 }, 60_000)
 
 test('five hundred readers hold a name, and a writer follows them', async () => {
+  await storeOf(0).break('many', { by: 'test' }, signal)
   const readers = Array.from({ length: 500 }, () => claimOf('many', { limit: LARGEST_LIMIT, ttl: 60_000 }))
-  const answers = await Promise.all(readers.map((claim, index) => acquire(storeOf(index), claim)))
+  // A busy server may refuse some after a second of conflicts. They ask again, as the core does.
+  const answers = await Promise.all(
+    readers.map((claim, index) => until('it is answered', () => acquire(storeOf(index), claim))),
+  )
   expect(answers.every(({ held }) => held)).toBe(true)
   const writer = claimOf('many', { queue: true, ttl: 60_000 })
   expect(await acquire(storeOf(0), writer)).toMatchObject({ held: false, ahead: 0 })
   expect(await acquire(storeOf(1), claimOf('many', { limit: LARGEST_LIMIT }))).toMatchObject({ held: false, ahead: 1 })
   for (const [index, reader] of readers.entries())
     if (index % 100 === 0) expect(await storeOf(index).renew(reader, signal)).toMatchObject({ held: true })
-  await Promise.all(readers.map((reader, index) => storeOf(index).release(reader, signal)))
+  await Promise.all(
+    readers.map((reader, index) => until('it is answered', async () => storeOf(index).release(reader, signal))),
+  )
   expect(await acquire(storeOf(0), writer)).toMatchObject({ held: true, slots: [0] })
 }, 60_000)
 
 test('shared leases survive a restart of the server', async () => {
   await using own = await startMariaDb()
   await using store = storeAt(own.url())
-  const [pair, one] = [claimOf('kept', { limit: 9, units: 2 }), claimOf('kept', { limit: 3 })]
+  const [pair, one] = [claimOf('kept', { limit: 9, units: 2, ttl: 60_000 }), claimOf('kept', { limit: 3, ttl: 60_000 })]
   for (const claim of [pair, one]) await hold(store, claim)
   await own.restart()
   expect(await look(store, { name: 'kept' })).toMatchObject([

@@ -205,6 +205,7 @@ test('frees the names of a killed process at once', async () => {
 })
 
 test('S10: refuses CockroachDB, which grants every advisory lock to every client', async () => {
+  await server.query('drop database if exists cockroach with (force)')
   await server.query('create database cockroach')
   const url = server.url().replace(/postgres$/, 'cockroach')
   // What the server says of itself, as that would.

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { inTime, TooSlow } from '../../../../lab/conformance/timing.ts'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
@@ -31,8 +32,9 @@ function calls(name: string): number {
 }
 
 test('a claim that loses or is late, or a waiter that keeps its position, writes nothing to the log', async () => {
-  await inTime(250, async nth => {
-    const [ttl, hot, open, idle] = [60_000, `hot ${nth}`, `free ${nth}`, `idle ${nth}`]
+  await inTime(250, async () => {
+    const attempt = randomUUID()
+    const [ttl, hot, open, idle] = [60_000, `hot ${attempt}`, `free ${attempt}`, `idle ${attempt}`]
     await hold(store, claimOf(hot, { ttl }))
     const waiter = claimOf(hot, { ttl, queue: true })
     const late = claimOf('late')
@@ -97,8 +99,12 @@ test('a thousand waiters ask only as often as they must to keep their positions'
     Array.from({ length: 1_000 }, () => locks.acquire('crowd', { signal: controller.signal })),
   )
   await until('all wait', async () => (await look(store, { name: 'crowd' })).length === 1_001)
-  await new Promise(resolve => setTimeout(resolve, 500)) // each asks once more when its watch is armed
-  const before = calls('acquire')
+  let before = -1
+  await until('each has asked once more, when its watch was armed', async () => {
+    before = calls('acquire')
+    await new Promise(resolve => setTimeout(resolve, 500))
+    return calls('acquire') === before
+  })
   await new Promise(resolve => setTimeout(resolve, 1_500))
   expect(calls('acquire') - before).toBeLessThan(5)
   controller.abort()
@@ -118,6 +124,7 @@ test('simultaneous requests share a statement', async () => {
 })
 
 test('only names that are idle for a day are deleted', async () => {
+  await server.query('drop schema if exists pruned cascade')
   const other = storeAt(server.url(), { create: true, schema: 'pruned' })
   const kept = [claimOf('kept held'), claimOf('kept free'), claimOf('kept waited for')]
   for (const claim of [claimOf('old'), claimOf('zold'), ...kept]) {

@@ -73,6 +73,7 @@ test('lists with only the read privilege, and reports which others are missing',
 })
 
 test('reports missing tables, and creates them only with the option and the privilege', async () => {
+  await server.query('drop schema if exists missing cascade; revoke create on database postgres from app')
   await using store = storeAt(server.url('app'), { schema: 'missing' })
   const error = await failureOf(hold(store, claimOf('a')))
   expect(error).toMatchObject({ code: 'NOT_MIGRATED', retryable: false })
@@ -97,6 +98,7 @@ test('reports missing tables, and creates them only with the option and the priv
 })
 
 test('creates the tables in an existing schema with only the privilege to create in it, repeatedly', async () => {
+  await server.query('drop schema if exists given cascade; drop role if exists owner')
   await server.query(
     `create role owner login password '${secret}'; create schema given; grant all on schema given to owner`,
   )
@@ -108,6 +110,7 @@ test('creates the tables in an existing schema with only the privilege to create
 })
 
 test('refuses a database that cannot store every name, and a server that is too old', async () => {
+  for (const name of ['western', 'past']) await server.query(`drop database if exists ${name} with (force)`)
   await server.query("create database western encoding 'LATIN1' locale 'C' template template0")
   await server.query('create database past')
   const past = server.url().replace(/postgres$/, 'past')
@@ -137,6 +140,7 @@ test('refuses a database that cannot store every name, and a server that is too 
 })
 
 test('refuses a foreign table, or one of another format, and does not change it', async () => {
+  await server.query('drop schema if exists foreigner, newer cascade')
   await server.query(`create schema foreigner; create table foreigner.lease (id integer);
     create schema newer; create table newer.lease (id integer); comment on table newer.lease is 'Holdfast leases, format 9'`)
   const pool = new Pool({ connectionString: server.url() })

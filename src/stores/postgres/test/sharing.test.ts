@@ -220,7 +220,7 @@ test.each([1, 2])('a waiter of limit %i keeps its position while a guard has loc
 })
 
 test('a permit that expired while its renewal is carried out is not granted to another', async () => {
-  const [claim, other] = [claimOf('expiring', { limit: 2, ttl: 400 }), claimOf('expiring', { limit: 2 })]
+  const [claim, other] = [claimOf('expiring', { limit: 2, ttl: 1_500 }), claimOf('expiring', { limit: 2 })]
   const granted = await acquire(storeOf(0), claim)
   await acquire(storeOf(0), other)
   const renewed = await transaction(
@@ -228,7 +228,7 @@ test('a permit that expired while its renewal is carried out is not granted to a
     "update holdfast.lease_shared set expires_at = clock_timestamp() + interval '1 min' where id = $1",
     [claim.id],
   )
-  await new Promise(resolve => setTimeout(resolve, 500))
+  await new Promise(resolve => setTimeout(resolve, 1_700))
   const next = claimOf('expiring', { limit: 2 })
   expect(await acquire(storeOf(1), next)).toMatchObject({ held: false })
   await renewed.end()
@@ -240,7 +240,8 @@ test.each(['repeatable read', 'serializable'])('a role whose transactions are %s
   const role = level.replace(' ', '_')
   await queryAt(
     server.url(),
-    `create role ${role} login superuser; alter role ${role} set default_transaction_isolation to '${level}'`,
+    `drop role if exists ${role}; create role ${role} login superuser;
+    alter role ${role} set default_transaction_isolation to '${level}'`,
   )
   await using store = storeAt(server.url(role))
   for (const limit of [1, 2])

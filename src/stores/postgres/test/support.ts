@@ -1,4 +1,5 @@
 import { Client, Pool } from 'pg'
+import { onTestFinished } from 'vitest'
 import type { PostgresServer } from '../../../../lab/servers/postgres.ts'
 import type { Store } from '../../../contract/store.ts'
 import { type PostgresOptions, postgres } from '../index.ts'
@@ -19,6 +20,7 @@ export async function transaction(
 ): Promise<Transaction> {
   const client = new Client({ connectionString: server.url(user) })
   client.on('error', () => {})
+  onTestFinished(() => client.end()) // else the locks of a failed attempt would stop the next one
   await client.connect()
   await client.query('begin')
   const { rowCount } = await client.query(text, values)

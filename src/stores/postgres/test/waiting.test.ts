@@ -22,7 +22,8 @@ test('a waiter whose position is not committed when the name is released is woke
   // The commit of a new position waits for a lock.
   await queryAt(
     server.url(),
-    `create function wait() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(7); return null; end';
+    `drop function if exists wait cascade;
+    create function wait() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(7); return null; end';
     create constraint trigger late after insert on holdfast.lease_line deferrable initially deferred
       for each row execute function wait()`,
   )

@@ -78,7 +78,7 @@ test('writes the keys that README.md describes, for as long as the longest lease
 })
 
 test('a short lease beside a long one ends by itself, and frees its slots only', async () => {
-  const short = permitOf({ owner: 'short', ttl: 300 })
+  const short = permitOf({ owner: 'short', ttl: 1_500 })
   await holdAll(permitOf({ owner: 'long' }), short, permitOf({ owner: 'other' }))
   await until('it has ended', async () => (await slots()).length === 2)
   expect(await store.renew(short, signal)).toBeUndefined()
@@ -93,7 +93,7 @@ test('a short lease beside a long one ends by itself, and frees its slots only',
 test.each([':line', ':claim'])(
   'without its members (%s) a name counts as held until the last of them ends',
   async kind => {
-    const [one, two] = [permitOf({ ttl: 1_000 }), permitOf({ ttl: 500 })]
+    const [one, two] = [permitOf({ ttl: 3_000 }), permitOf({ ttl: 1_500 })]
     await holdAll(one, two)
     await client.del(KEY + kind)
     expect(await acquire(store, permitOf())).toMatchObject({ held: false })

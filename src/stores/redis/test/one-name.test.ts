@@ -96,7 +96,7 @@ test('L11: a long queue is read in pages of at most 1,000 waiters for each scrip
 }, async () => {
   const names = ['a', 'b']
   for (const name of names) await hold(store, claimOf(name, { ttl: 60_000 }))
-  const claims = names.flatMap(name => Array.from({ length: 2_500 }, () => claimOf(name, { ttl: 60_000, queue: true })))
+  const claims = names.flatMap(name => Array.from({ length: 1_100 }, () => claimOf(name, { ttl: 60_000, queue: true })))
   await Promise.all(claims.map(claim => acquire(store, claim)))
   using watcher = await monitor(server)
   const found = await Promise.all(names.map(name => look(store, { name })))
@@ -109,7 +109,7 @@ test('L11: a long queue is read in pages of at most 1,000 waiters for each scrip
   expect(found.map(records => records.filter(({ state }) => state === 'held').length)).toEqual([1, 1])
   for (const [index, records] of found.entries()) {
     const waiters = records.filter(({ state }) => state === 'waiting')
-    expect(waiters.map(({ position }) => position)).toEqual(Array.from({ length: 2_500 }, (_, place) => place))
+    expect(waiters.map(({ position }) => position)).toEqual(Array.from({ length: 1_100 }, (_, place) => place))
     expect(waiters.every(({ name }) => name === names[index])).toBe(true)
   }
 })

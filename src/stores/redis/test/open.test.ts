@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -159,7 +159,9 @@ describe('the client library', () => {
     'is %s if the project of the current folder has it, and this package',
     async name => {
       mkdirSync(join(project, 'node_modules/@redis'), { recursive: true })
-      symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name))
+      const link = join(project, 'node_modules', name)
+      rmSync(link, { force: true })
+      symlinkSync(join(ROOT, 'node_modules', name), link)
       expect(await attempt('redis', name)).toBe('held true')
     },
   )
@@ -167,6 +169,7 @@ describe('the client library', () => {
   test('is reported with its own error if it is broken', async () => {
     const other = join(home, 'broken')
     mkdirSync(join(other, 'node_modules/ioredis'), { recursive: true })
+    rmSync(join(other, 'node_modules/holdfast'), { force: true })
     symlinkSync(join(home, 'package'), join(other, 'node_modules/holdfast'))
     writeFileSync(join(other, 'node_modules/ioredis/index.js'), 'throw new Error("half installed")')
     const url = `redis://app:pw@127.0.0.1:${server.port}`
@@ -194,6 +197,7 @@ describe('the client library', () => {
     })
 
     test('is not loaded if it links to this package, and others may write there', async () => {
+      rmSync(join(prepared, 'node_modules/holdfast'), { force: true })
       symlinkSync(join(home, 'package'), join(prepared, 'node_modules/holdfast'))
       const folder = dirname(planted)
       for (const path of [planted, folder]) {

@@ -242,8 +242,12 @@ test('a release wakes two of a hundred waiters, and no more', async () => {
     served.push(lease)
   })
   await until('all wait', async () => (await nodesOf(server, 'herd')).length === 101)
-  await new Promise(resolve => setTimeout(resolve, 300))
-  const before = proxy.up.bytes
+  let before = -1
+  await until('it is quiet for a while', async () => {
+    before = proxy.up.bytes
+    await new Promise(resolve => setTimeout(resolve, 300))
+    return proxy.up.bytes === before
+  })
   await holders.release(holder, signal)
   await until('the first holds', () => served.length === 1)
   await new Promise(resolve => setTimeout(resolve, 300))

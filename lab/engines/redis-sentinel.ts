@@ -52,7 +52,8 @@ export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine
       'first-address': exclusive(async turn => {
         const [first] = sentinels as [RedisServer]
         const master = await set.master()
-        turn.report('sentinel 1')
+        // Without their connections, the other sentinels may find the master down, and promote the replica.
+        turn.report('sentinel 1', { forgets: true })
         await first.pause()
         try {
           for (const type of ['normal', 'pubsub']) await master.call('CLIENT', 'KILL', 'TYPE', type)

@@ -14,7 +14,8 @@ class Line {
   }
 }
 
-test('a connection that hangs is replaced although the two before it were given up by their answers', async () => {
+/** `lines`: the connections that were opened. */
+function open(): { readonly connections: Connections<Line>; readonly lines: readonly Line[] } {
   const lines: Line[] = []
   const connections = new Connections<Line>({
     open: async () => {
@@ -25,6 +26,11 @@ test('a connection that hangs is replaced although the two before it were given 
     failure: error => new LeaseError('STORE_UNAVAILABLE', String(error)),
     judge: () => 'retire',
   })
+  return { connections, lines }
+}
+
+test('a connection that hangs is replaced although the two before it were given up by their answers', async () => {
+  const { connections, lines } = open()
   for (const _ of [0, 1])
     await expect(connections.run(() => Promise.reject(new Error('READONLY')))).rejects.toThrow('READONLY')
   expect(lines.map(({ isClosed }) => isClosed)).toEqual([true, true])
@@ -36,16 +42,7 @@ test('a connection that hangs is replaced although the two before it were given 
 })
 
 test('a server that accepts connections and answers nothing is tried again each second, and none of them is given up', async () => {
-  const lines: Line[] = []
-  const connections = new Connections<Line>({
-    open: async () => {
-      const line = new Line()
-      lines.push(line)
-      return line
-    },
-    failure: error => new LeaseError('STORE_UNAVAILABLE', String(error)),
-    judge: () => 'retire',
-  })
+  const { connections, lines } = open()
   let answer = (): void => {}
   const slow = connections.run(() => new Promise<void>(resolve => (answer = resolve)), { patience: 100 })
   const began = performance.now()

@@ -70,6 +70,8 @@ describe('a lease', () => {
     const jump = (client: number): Event => event('fault', 40, { what: 'client-clock', target: 'a client', client })
     expect(found(...holds, jump(1), ...ask(1, 'release', 50, 60, gone))).toEqual([])
     expect(found(...holds, jump(2), ...ask(1, 'release', 50, 60, gone))).toHaveLength(1)
+    // The store has not forgotten what it said.
+    expect(found(...ask(1, 'release', 20, 25, gone), jump(1), ...ask(1, 'acquire', 50, 55, held('5')))).not.toEqual([])
   })
 
   test('keeps its slots', () => {

@@ -56,7 +56,8 @@ export class Lease {
     const released = this.requests.find(each => {
       return each.asked.verb === 'release' && each !== except && each.received > (this.held[0]?.sent ?? NEVER)
     })
-    const faults = this.#mayEnd.filter(fault => isDuring(fault, seen, NEVER)).map(({ at }) => at)
+    const jumps = this.#trace.faults.filter(fault => isJump(fault, this.client))
+    const faults = [...this.#mayEnd, ...jumps].filter(fault => isDuring(fault, seen, NEVER)).map(({ at }) => at)
     const ends = this.#trace.run.endsWithConnection ? seen : Math.max(...this.held.map(each => this.#endBy(each)))
     return Math.max(seen, Math.min(ends, released?.sent ?? NEVER, ...faults))
   }
@@ -67,8 +68,7 @@ export class Lease {
   }
 
   get #mayEnd(): readonly Fault[] {
-    if (!this.#trace.excuses) return []
-    return this.#faults.filter(each => each.changesClock || each.forgets || isJump(each, this.client))
+    return this.#trace.excuses ? this.#faults.filter(({ changesClock, forgets }) => changesClock || forgets) : []
   }
 
   /** When the lease ends by this answer. A renewal that was carried out later may have shortened it. */

@@ -26,6 +26,8 @@ export interface PostgresOptions {
 /** One PostgreSQL server that serves, with the database `postgres`. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const place = await newPlace('postgres')
+  const user = unprivileged()
+  if (user) chownSync(place.folder, user.uid, user.gid)
   if (options.standbyOf) await copyData(options.standbyOf, place)
   const server = new PostgresServer(place, options)
   await server.start()
@@ -34,13 +36,11 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 
 /** It takes seconds on a busy machine. Meanwhile the proxies of this process must go on. */
 async function copyData(primary: PostgresServer, { folder }: Place): Promise<void> {
-  const user = unprivileged()
-  if (user) chownSync(folder, user.uid, user.gid)
   const { path, env } = findBinary('pg_basebackup', PACKAGE)
   const access = primary.password === undefined ? {} : { PGPASSWORD: primary.password }
   const from = ['-h', primary.host, '-p', `${primary.port}`, '-U', 'postgres']
   await promisify(execFile)(path, ['-D', dataIn(folder), ...from, '-R', '-c', 'fast'], {
-    ...user,
+    ...unprivileged(),
     cwd: folder,
     env: { ...process.env, ...env, ...access },
   })
@@ -68,7 +68,6 @@ export class PostgresServer extends ServerProcess {
     this.password = password
     this.#clock = clock
     const user = unprivileged()
-    if (user) chownSync(this.folder, user.uid, user.gid)
     if (clock) chmodSync(dirname(clock.env.HOLDFAST_CLOCK ?? ''), 0o711)
     if (!standbyOf) {
       const secret = join(this.folder, 'password')

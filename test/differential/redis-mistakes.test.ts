@@ -1,6 +1,6 @@
 /**
- * Mistakes in the script of Redis, which the differential test and the fuzz run catch. Each takes up to a minute. No single one lets a token
- * fall: the name has its last one, and the server the highest of all.
+ * Mistakes in the script of Redis, which the differential test and the fuzz run catch. Each takes up to a minute. No single
+ * one lets a token fall: the name has its last one, and the server the highest of all.
  */
 import { createHash } from 'node:crypto'
 import { expect, test, vi } from 'vitest'

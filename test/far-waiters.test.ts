@@ -3,11 +3,11 @@ import { afterEach, expect, test } from 'vitest'
 import { startEtcd } from '../lab/servers/etcd.ts'
 import { startMariaDb } from '../lab/servers/mariadb.ts'
 import { startPostgres } from '../lab/servers/postgres.ts'
-import { startProxy } from '../lab/servers/proxy.ts'
+import { startProxy, type TcpProxy } from '../lab/servers/proxy.ts'
 import { startRedis } from '../lab/servers/redis.ts'
 import { until } from '../lab/servers/until.ts'
 import { startZooKeeper } from '../lab/servers/zookeeper.ts'
-import { connect, type Locks } from '../src/index.ts'
+import { connect, type Lease, type Locks } from '../src/index.ts'
 
 const ROUND_TRIP = 240
 
@@ -49,49 +49,65 @@ afterEach(async () => {
 test.each(ENGINES)(
   '%s: a waiter far away is served in turn with near ones that ask again at once',
   async (_, start) => {
-    const { server, urlBy } = await start()
-    cleanups.push(() => server[Symbol.asyncDispose]())
-    const proxy = await startProxy(server)
-    cleanups.push(() => proxy.stop())
-    proxy.up.delay(ROUND_TRIP / 2)
-    proxy.down.delay(ROUND_TRIP / 2)
-    const open = async (owner: string, port: number): Promise<Locks> => {
-      const locks = await connect(urlBy(port), { owner, ttl: 20_000 })
-      cleanups.push(() => locks.close({ grace: 0 }))
-      return locks
-    }
-
-    const near = [
-      await open('near 1', server.port),
-      await open('near 2', server.port),
-      await open('near 3', server.port),
-    ]
-    let grants = 0
-    const stop = new AbortController()
-    const work = async (locks: Locks): Promise<void> => {
-      while (!stop.signal.aborted) {
-        const lease = await locks.acquire('busy')
-        grants += 1
-        await sleep(HOLD)
-        await lease.release()
-      }
-    }
-    const working = near.map(work)
-    cleanups.push(async () => {
-      stop.abort()
-      await Promise.all(working)
-    })
-
-    const far = await open('far', proxy.port)
-    const acquiring = far.acquire('busy', { wait: 30_000 })
-    acquiring.catch(() => {}) // awaited below
-    await until('it waits', async () => {
-      const { waiters } = (await near[0]?.inspect('busy')) ?? { waiters: [] }
-      return waiters.some(({ owner }) => owner === 'far')
-    })
-    const before = grants
+    const { acquiring, grants } = await compete(start)
+    const before = grants()
     const lease = await acquiring
-    expect(grants - before).toBeLessThanOrEqual(MOST_GRANTS)
+    expect(grants() - before).toBeLessThanOrEqual(MOST_GRANTS)
     await lease.release()
   },
 )
+
+test.each(ENGINES)('%s: a waiter far away that was passed is served once it asks again', async (_, start) => {
+  const { acquiring, grants, proxy } = await compete(start)
+  proxy.up.hold()
+  const held = grants()
+  await until('it was passed', () => grants() > held + 5)
+  proxy.up.delay(ROUND_TRIP / 2)
+  const before = grants()
+  const lease = await acquiring
+  expect(grants() - before).toBeLessThanOrEqual(MOST_GRANTS)
+  await lease.release()
+})
+
+/** Clients near the server that ask again at once, and a claim far away, which waits with them. */
+async function compete(
+  start: (typeof ENGINES)[number][1],
+): Promise<{ proxy: TcpProxy; acquiring: Promise<Lease>; grants: () => number }> {
+  const { server, urlBy } = await start()
+  cleanups.push(() => server[Symbol.asyncDispose]())
+  const proxy = await startProxy(server)
+  cleanups.push(() => proxy.stop())
+  proxy.up.delay(ROUND_TRIP / 2)
+  proxy.down.delay(ROUND_TRIP / 2)
+  const open = async (owner: string, port: number): Promise<Locks> => {
+    const locks = await connect(urlBy(port), { owner, ttl: 20_000 })
+    cleanups.push(() => locks.close({ grace: 0 }))
+    return locks
+  }
+
+  const near = [await open('near 1', server.port), await open('near 2', server.port), await open('near 3', server.port)]
+  let grants = 0
+  const stop = new AbortController()
+  const work = async (locks: Locks): Promise<void> => {
+    while (!stop.signal.aborted) {
+      const lease = await locks.acquire('busy')
+      grants += 1
+      await sleep(HOLD)
+      await lease.release()
+    }
+  }
+  const working = near.map(work)
+  cleanups.push(async () => {
+    stop.abort()
+    await Promise.all(working)
+  })
+
+  const far = await open('far', proxy.port)
+  const acquiring = far.acquire('busy', { wait: 30_000 })
+  acquiring.catch(() => {}) // awaited by the test
+  await until('it waits', async () => {
+    const { waiters } = (await near[0]?.inspect('busy')) ?? { waiters: [] }
+    return waiters.some(({ owner }) => owner === 'far')
+  })
+  return { proxy, acquiring, grants: () => grants }
+}

@@ -101,6 +101,12 @@ export class Acquisition {
         position.token = undefined
         position = undefined
       }
+      if (mayWait && mine.kind === 'w' && queue.isPassed(mine)) {
+        // It counts again from now on, whatever others are granted meanwhile.
+        created = await this.#join(attempt, mine)
+        queue = await this.#look(attempt)
+        continue
+      }
       const result = await this.#tryToHold(attempt, queue, mine)
       const held = result && 'node' in result ? result : undefined
       await this.#assertOwn(held ? group : home, held ?? position, queue)
@@ -120,8 +126,7 @@ export class Acquisition {
         return this.#busy(attempt, queue, decision)
       }
       if (mine.kind !== 'w') {
-        created = await waiting.take(await waiting.connection(0), asked, { from: mine })
-        if (created) this.#groups.keepOnlyIn(waiting, id)
+        created = await this.#join(attempt, mine)
       } else {
         if (group !== waiting) await group.connection(ttl, ttl) // so that its lease lasts a whole ttl
         const busy = await this.#wait(attempt, queue, mine, decision)
@@ -163,6 +168,14 @@ export class Acquisition {
     return home.put(await home.connection(0), claim, kind)
   }
 
+  /** Replaces the node of the claim by one that waits, in the same position. `undefined`: the node is gone. */
+  async #join(attempt: Attempt, mine: Node): Promise<Position | undefined> {
+    const { claim, waiting } = attempt
+    const position = await waiting.take(await waiting.connection(0), attempt, { from: mine })
+    if (position) this.#groups.keepOnlyIn(waiting, claim.id)
+    return position
+  }
+
   /** Resolves to the position of the claim if it now holds. `undefined`: the queue has changed meanwhile. */
   async #tryToHold(attempt: Attempt, queue: Queue, mine: Node): Promise<Position | Decision | undefined> {
     const { claim, group } = attempt
@@ -197,12 +210,9 @@ export class Acquisition {
     const { claim, group } = attempt
     const decision = this.#decide(claim, queue, mine)
     const { answer, passed } = decision
+    if (!answer.held) return decision
     const { version } = queue.parent
-    const connection = await group.connection(0)
-    if (answer.held) return group.take(connection, attempt, { from: mine, granted: { ...answer, passed, version } })
-    // A waiter that was passed counts again.
-    if (!queue.isPassed(mine) || passed.includes(mine.sequence)) return decision
-    return (await group.pass(connection, claim.name, { passed, version })) ? decision : undefined
+    return group.take(await group.connection(0), attempt, { from: mine, granted: { ...answer, passed, version } })
   }
 
   #decide(claim: Claim, queue: Queue, mine: Node | undefined): Decision {

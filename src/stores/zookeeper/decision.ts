@@ -7,8 +7,8 @@ import { compare, type Node, type Queue } from './nodes.ts'
 /** What the rules decide about a claim. */
 export interface Decision {
   readonly answer: Held | Refusal
-  /** The positions of the waiters that count as passed afterwards. */
-  readonly passed: readonly number[]
+  /** The nodes of the waiters that count as passed afterwards. */
+  readonly passed: readonly string[]
   /** The waiters that count before the claim, in order. */
   readonly ahead: readonly Node[]
   /** The nodes that hold the slots which the claim may not have. */
@@ -51,7 +51,7 @@ export function decide(
   const passed = new Set(name.state.waiters.filter(({ isPassed }) => isPassed).map(waiter => waiter.id))
   return {
     answer,
-    passed: waiters.filter(node => passed.has(node.id)).map(({ sequence }) => sequence),
+    passed: waiters.filter(node => passed.has(node.id)).map(node => node.name),
     ahead: waiters.filter(node => isBefore(node) && !queue.isPassed(node)),
     holders,
     // A `c` that turns out not to hold wakes the waiter. A claim that tries now would be refused for nothing.

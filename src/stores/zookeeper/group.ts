@@ -20,7 +20,6 @@ import {
   type Request,
   remove,
   type Stat,
-  setData,
   setDataStep,
 } from './protocol.ts'
 import { Queues } from './queues.ts'
@@ -131,7 +130,7 @@ export class Group implements Listener {
    * after it was read, so slots are granted one after the other.
    * - `held`: the lease moves to this session and keeps its token, its slots and its note. It fails if the note has
    * changed.
-   * - Neither: the claim waits.
+   * - Neither: the claim waits. A waiter that was passed counts again.
    */
   async take(
     connection: Connection,
@@ -172,17 +171,6 @@ export class Group implements Listener {
       throw new Refused(failed.error)
     } finally {
       if (held) this.#arriving -= 1
-    }
-  }
-
-  /** Records which waiters were passed. Resolves to false if the data of the name was written after it was read. */
-  async pass(connection: Connection, name: string, { passed, version }: Omit<Granted, 'slots'>): Promise<boolean> {
-    try {
-      await this.send(connection, setData(this.#settings.paths.name(name), nameDataOf(passed), version))
-      return true
-    } catch (error) {
-      if (isRefused(error, code.badVersion, code.noNode)) return false
-      throw error
     }
   }
 

@@ -96,8 +96,8 @@ export interface Parent {
   readonly mark: bigint
   /** The version of the data, which counts its writes. */
   readonly version: number
-  /** The positions of waiters that let their grace periods pass. */
-  readonly passed: readonly number[]
+  /** The names of the nodes of waiters that let their grace periods pass. */
+  readonly passed: readonly string[]
   /** A unique value that changes when the node is replaced or its permissions are set. */
   readonly identity: string
   /** The last transaction that created or deleted a child. */
@@ -139,8 +139,8 @@ export class Queue {
     return !this.isWithdrawn(node.id) && this.of(node.id)[0] === node
   }
 
-  isPassed({ sequence }: Node): boolean {
-    return this.parent.passed.includes(sequence)
+  isPassed({ name }: Node): boolean {
+    return this.parent.passed.includes(name)
   }
 
   isWithdrawn(id: string): boolean {

@@ -37,8 +37,8 @@ export interface Held extends Details {
 /** What the rules grant. `version` is the version of the data of the name that the decision is based on. */
 export interface Granted {
   readonly slots: readonly number[]
-  /** The positions of the waiters that count as passed afterwards. */
-  readonly passed: readonly number[]
+  /** The nodes of the waiters that count as passed afterwards. */
+  readonly passed: readonly string[]
   readonly version: number
 }
 

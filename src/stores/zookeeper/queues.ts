@@ -47,13 +47,15 @@ export class Queues {
     const path = this.#paths.name(name)
     try {
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-        const { children, stat } = await this.#send(connection, getChildren(path))
+        // Both in one round trip: a waiter that is far away reads and takes the name within its grace period.
+        const [{ children, stat }, { data, stat: after }] = await Promise.all([
+          this.#send(connection, getChildren(path)),
+          this.#send(connection, getData(path)),
+        ])
         const { mzxid: mark, version, czxid, aclVersion, pzxid: changed } = stat
-        const parent = { mark, version, passed: [], identity: `${czxid} ${aclVersion}`, changed }
-        // Only waiters can have been passed.
-        if (stat.length === 0 || !children.some(child => child.startsWith('w'))) return new Queue(children, parent)
-        const found = await this.#send(connection, getData(path))
-        if (found.stat.mzxid === mark) return new Queue(children, { ...parent, passed: passedIn(found.data) })
+        if (after.mzxid !== mark) continue
+        const identity = `${czxid} ${aclVersion}`
+        return new Queue(children, { mark, version, passed: passedIn(data), identity, changed })
       }
     } catch (error) {
       if (isRefused(error, code.noNode)) return new Queue([]) // nobody has used the name

@@ -10,18 +10,18 @@ export function dataOf({ owner, note, ttl }: Details): string {
 }
 
 /**
- * The data of the node of a name: the positions of waiters that were passed, and the person or program that last broke a
+ * The data of the node of a name: the nodes of waiters that were passed, and the person or program that last broke a
  * lease.
  */
-export function nameDataOf(passed: readonly number[], by?: string): string {
+export function nameDataOf(passed: readonly string[], by?: string): string {
   return passed.length === 0 && by === undefined ? '' : JSON.stringify([2, passed, by])
 }
 
-/** The positions of waiters that were passed. Does not fail for data that another program wrote. */
-export function passedIn(data: string): readonly number[] {
+/** The nodes of waiters that were passed. Does not fail for data that another program wrote. */
+export function passedIn(data: string): readonly string[] {
   try {
     const [, passed] = JSON.parse(data) as unknown[]
-    return Array.isArray(passed) ? passed.map(Number) : []
+    return Array.isArray(passed) ? passed.map(String) : []
   } catch {
     return []
   }

@@ -1,7 +1,7 @@
 import type { Claim } from '../../contract/store.ts'
 import type { Keys } from './keys.ts'
 import type { PooledLease } from './lease-pool.ts'
-import type { Header, KeyValue, TxnAnswer } from './messages.ts'
+import type { Header, KeyValue, RangeAnswer, TxnAnswer } from './messages.ts'
 import { encodeHolder, encodeWaiter, passing } from './record.ts'
 import { firstOf, type Granted, type View, viewOf } from './view.ts'
 
@@ -117,10 +117,16 @@ export function take(
   }
 }
 
-/** Marks a waiter that was passed as counting again. */
-export function countAgain(position: KeyValue): object {
+/** Marks a waiter that was passed as counting again, unless it has changed. Then reads all keys of the name. */
+export function countAgain(keys: Keys, name: string, position: KeyValue): object {
   const put = { request_put: { key: position.key, value: passing(position, false), ignore_lease: true } }
-  return { compare: [unchanged(position)], success: [put] }
+  const read = { request_range: keys.all(name) }
+  return { compare: [unchanged(position)], success: [put, read], failure: [read] }
+}
+
+/** The keys that `countAgain` read. */
+export function keysIn({ header, responses = [] }: TxnAnswer): RangeAnswer {
+  return { header, ...responses.at(-1)?.response_range }
 }
 
 /** Deletes a key on a pooled lease and records who `left` the lease. Otherwise reads which claim last left it. */
@@ -163,7 +169,7 @@ export function join(keys: Keys, claim: Claim, lease: string, roundTrip: number,
   return {
     compare: [absent({ key: keys.gone(id) }), absent({ key: position }), absent({ key: keys.held(name, id) })],
     success: [
-      { request_put: { key: position, value: encodeWaiter(claim, claim.roundTrip ?? roundTrip), lease } },
+      { request_put: { key: position, value: encodeWaiter(claim, roundTrip), lease } },
       { request_range: keys.holders(name) },
       { request_range: { ...keys.queue(name), count_only: !whole } },
     ],

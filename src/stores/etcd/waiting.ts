@@ -10,7 +10,7 @@ import { Queue, type Waiter } from './queue.ts'
 import { encodeWaiter, holderOf, idOf, isPassed, positionSeconds } from './record.ts'
 import type { Recovery } from './recovery.ts'
 import { vanished } from './requests.ts'
-import { adopt, countAgain, join, MOST_COMPARED, situationOf } from './txn.ts'
+import { adopt, countAgain, join, keysIn, MOST_COMPARED, situationOf } from './txn.ts'
 import { asAsker, decide, heldBy, type Refused, type View, viewOf } from './view.ts'
 
 /** Milliseconds after which a claim asks again if no event is expected. */
@@ -71,7 +71,7 @@ export class Waiting {
       const kvs = [...(holders.kvs ?? []), ...(waiters.kvs ?? [])]
       queue.join(id, joined, whole ? { header, kvs } : undefined)
       const ahead = Number(waiters.count ?? 1) - 1
-      const own = newPosition(keys.position(name, id), header.revision, encodeWaiter(claim, gateway.roundTrip))
+      const own = newPosition(keys.position(name, id), header.revision, encodeWaiter(claim, this.#roundTripOf(claim)))
       const others = whole || ahead === 0 || ahead > MOST_JUDGED ? [] : queue.known.before(id)
       const read = viewOf(holders, whole ? waiters : { kvs: [...others, own] }, header.revision)
       const view = { ...read, changed: queue.known.changedIn(read, id) }
@@ -119,7 +119,7 @@ export class Waiting {
       signal.throwIfAborted()
       const whole = !queue.isReady
       try {
-        const txn = join(keys, claim, lease, gateway.roundTrip, whole)
+        const txn = join(keys, claim, lease, this.#roundTripOf(claim), whole)
         return { lease, answer: await gateway.txn(txn, requestLimit(claim.ttl)), whole }
       } catch (error) {
         if (!isLeaseMissing(error)) throw error
@@ -157,14 +157,15 @@ export class Waiting {
     signal: AbortSignal,
   ): Promise<Grant | Busy | undefined> {
     const { id } = claim
-    for (let view = first; ; view = await this.#read(claim, queue)) {
+    let passed: KeyValue | undefined
+    for (let view = first; ; view = await this.#read(claim, queue, passed)) {
       const position = view.waiters.find(found => idOf(found) === id)
       if (position?.create_revision !== waiter.revision) break
+      // It counts before it tries: others that are faster could be granted the name each time.
+      passed = isPassed(position) ? position : undefined
+      if (passed) continue
       const decision = decide(asAsker(claim), view, this.#parts.clock.now())
-      if (!decision.held) {
-        if (isPassed(position)) await this.#parts.gateway.txn(countAgain(position), requestLimit(claim.ttl))
-        return this.#busy(claim, view, decision, queue)
-      }
+      if (!decision.held) return this.#busy(claim, view, decision, queue)
       signal.throwIfAborted()
       waiter.mayHold = true
       const answer = await this.#grants.take(claim, decision, view, waiter.revision, signal)
@@ -180,9 +181,13 @@ export class Waiting {
     return undefined
   }
 
-  async #read({ name, ttl }: Claim, queue: Queue): Promise<View> {
+  /** Reads all keys of the name. `passed`: the position of the claim, which counts again. */
+  async #read({ name, ttl }: Claim, queue: Queue, passed?: KeyValue): Promise<View> {
     const { gateway, keys } = this.#parts
-    const { header, kvs = [] } = await gateway.range(keys.all(name), requestLimit(ttl))
+    const limit = requestLimit(ttl)
+    const { header, kvs = [] } = passed
+      ? keysIn(await gateway.txn(countAgain(keys, name, passed), limit))
+      : await gateway.range(keys.all(name), limit)
     const isHeld = ({ key }: KeyValue): boolean => keys.parse(key).isHeld
     const [holders, waiters] = [kvs.filter(isHeld), kvs.filter(found => !isHeld(found))]
     const view = viewOf({ kvs: holders }, { kvs: waiters }, header.revision)
@@ -205,6 +210,11 @@ export class Waiting {
       kept: queue?.isReady,
       holder: held && holderOf(name, held, Math.max(remaining, 1)),
     }
+  }
+
+  /** The round trips in ms that a waiter may need when it is woken: it may await an answer, and then takes the name. */
+  #roundTripOf({ roundTrip = 2 * this.#parts.gateway.roundTrip }: Claim): number {
+    return roundTrip
   }
 
   #queue(name: string): Queue {

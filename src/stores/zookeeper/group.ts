@@ -26,6 +26,7 @@ import { Queues } from './queues.ts'
 import { dataOf, nameDataOf } from './record.ts'
 import { type Listener, LONGEST_SESSION, Session, sessionNeeded } from './session.ts'
 import type { Settings } from './settings.ts'
+import { Sweep } from './sweep.ts'
 import { Watches } from './watches.ts'
 import { Withdrawals } from './withdrawals.ts'
 
@@ -41,7 +42,7 @@ export interface GroupListener {
 
 /**
  * The claims whose leases share one session. A request of any claim keeps the session alive. So the nodes of abandoned
- * claims are deleted before anything else is sent. If a node is unknown, one sweep finds it and the next one deletes it.
+ * claims are deleted before anything else is sent.
  */
 export class Group implements Listener {
   readonly session: Session
@@ -55,7 +56,7 @@ export class Group implements Listener {
   readonly #lost: LostNodes
   readonly #lose: GroupListener['lose']
   readonly #hold: GroupListener['hold']
-  #sweepAt = 0
+  readonly #sweep: Sweep
   /** Leases that are being moved to this session. */
   #arriving = 0
 
@@ -70,6 +71,7 @@ export class Group implements Listener {
     this.#lost = new LostNodes(paths, this)
     this.withdrawals = new Withdrawals(settings, this.#parents, this)
     this.queues = new Queues(paths, (connection, request) => this.send(connection, request))
+    this.#sweep = new Sweep(settings.clock, this, this.#lost, lose)
     this.session = new Session(settings.ensemble, timeout, settings.clock, this)
   }
 
@@ -82,7 +84,7 @@ export class Group implements Listener {
       const limit = `the server grants sessions of at most ${timeout} ms, so the ttl can be at most ${longest} ms`
       throw invalid(`${limit}: request less, or raise maxSessionTimeout in its configuration`)
     }
-    this.#sweep(connection)
+    this.#sweep.run(connection)
     return connection
   }
 
@@ -289,35 +291,6 @@ export class Group implements Listener {
 
   #isBehind({ name, behind }: Position, path: string): boolean {
     return behind !== undefined && this.#settings.paths.node(name, behind.name) === path
-  }
-
-  #now(): number {
-    return this.#settings.clock.now()
-  }
-
-  /** Deletes the nodes of abandoned claims, at most once in every sixteenth of the session's length. */
-  #sweep(connection: Connection): void {
-    const now = this.#now()
-    if (now < this.#sweepAt) return
-    this.#sweepAt = now + this.session.timeout / 16
-    for (const position of this.positions.lapsed()) {
-      // A forward step of the wall clock counts as sleep, but starts no timer of the holder.
-      if (position.token !== undefined) this.#lose(position.id)
-      const cleared = position.node
-        ? this.#clear(connection, position, position.node)
-        : this.#lost.locate(connection, position)
-      cleared.catch(() => {}) // the next sweep tries again
-    }
-    this.withdrawals.sweep(connection)
-  }
-
-  /** Deletes the node of an abandoned claim. There may be another one, which the next sweep looks for. */
-  async #clear(connection: Connection, position: Position, node: Node): Promise<void> {
-    await this.delete(connection, position.name, [node])
-    if (position.node !== node) return // the claim has asked again
-    this.watches.forget(position.id)
-    Object.assign(position, NOTHING)
-    if (position.watch?.aborted === false) this.watches.wake(position.id, 0) // a step of the wall clock woke none of its timers
   }
 }
 

@@ -41,6 +41,16 @@ test('a connection that hangs is replaced although the two before it were given 
   connections.close()
 })
 
+test('connections that refuse all of their requests do not pile up', async () => {
+  const { connections, lines } = open()
+  for (let round = 0; round < 10; round++) {
+    const refuse = async (line: Line): Promise<void> => connections.doubt(line, new Error('READONLY'))
+    await Promise.all([1, 2, 3].map(() => connections.run(refuse)))
+    expect(lines.filter(({ isClosed }) => !isClosed).length).toBeLessThan(2)
+  }
+  expect(lines).toHaveLength(10)
+})
+
 test('a server that accepts connections and answers nothing is tried again each second, and none of them is given up', async () => {
   const { connections, lines } = open()
   let answer = (): void => {}

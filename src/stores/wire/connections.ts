@@ -1,5 +1,5 @@
 import type { LeaseError } from '../../contract/errors.ts'
-import { List } from '../../contract/list.ts'
+import { type Entry, List } from '../../contract/list.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Connection } from './connection.ts'
@@ -74,7 +74,7 @@ export class Connections<Opened extends Connection> {
     this.#server = server
   }
 
-  /** Runs `work` over a connection. Rejects with a `LeaseError`, after 5 s at the latest. */
+  /** Runs `work` over a connection. Rejects with a `LeaseError`, at the latest 5 s after the connection was open. */
   run<Answer>(work: Work<Opened, Answer>, options: RunOptions = {}): Promise<Answer> {
     const connection = this.#current
     if (connection?.isOpen() && !this.#end.signal.aborted) return this.#fly(connection, work, options)
@@ -144,7 +144,7 @@ export class Connections<Opened extends Connection> {
     return new Promise((resolve, reject) => {
       const sent = performance.now()
       const giveUp = (error: unknown): void => {
-        this.#flights.remove(entry)
+        this.#land(entry)
         this.doubt(connection, error)
         reject(this.failure(error, connection))
       }
@@ -154,11 +154,22 @@ export class Connections<Opened extends Connection> {
       const entry = this.#flights.add({ connection, sent, patience, onUnresponsive, giveUp, due })
       this.#timer.watch(due)
       work(connection, sent).then(answer => {
-        this.#flights.remove(entry)
+        this.#land(entry)
         if (this.#current === connection) this.#proven = connection
         resolve(answer)
       }, giveUp)
     })
+  }
+
+  /** A retired connection is closed with its last request: one that refuses every request must not stay open each time. */
+  #land(flight: Entry<Flight<Opened>>): void {
+    this.#flights.remove(flight)
+    const { connection } = flight.value
+    if (this.#retired.has(connection) && !this.#isUsed(connection)) this.#discard(connection)
+  }
+
+  #isUsed(connection: Opened): boolean {
+    return this.#flights.values().some(flight => flight.connection === connection)
   }
 
   #checkFlights(now: number): number {
@@ -191,13 +202,11 @@ export class Connections<Opened extends Connection> {
     this.#current = undefined
     if (!connection) return
     if (connection.isOpen()) this.#isGivenUp = true
-    if (!connection.isOpen() || this.#flights.values().every(flight => flight.connection !== connection)) {
+    if (!connection.isOpen() || !this.#isUsed(connection)) {
       connection.close() // no answer can come
       return
     }
     this.#retired.add(connection)
-    // By then, every request on it has given up.
-    setTimeout(() => this.#discard(connection), LONGEST_REQUEST).unref()
     if (this.#proven !== connection) return
     // The server has answered on newer connections while the oldest one hung.
     for (const oldest of this.#retired) if (this.#retired.size > MOST_RETIRED) this.#discard(oldest)

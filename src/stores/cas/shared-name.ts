@@ -7,36 +7,18 @@ import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
 import { Name, type Wakes } from '../rules/name.ts'
 import type { NameState } from '../rules/state.ts'
 import { closed } from '../wire/failure.ts'
+import { type Attempt, Attempts, type Decision } from './attempts.ts'
 import { contended, full, LAST_TOKEN, unknown, usedUp } from './failure.ts'
 import { keyOf } from './key.ts'
-import { fateOf, isChanged, NOTHING, observe, parse, type Stored, store, type View } from './record.ts'
+import { isChanged, NOTHING, observe, parse, type Stored, store, type View } from './record.ts'
 import type { Entry, Register } from './register.ts'
 import { isRefusal, limitOf, type Pending, type Request } from './request.ts'
 import { withoutRoom } from './room.ts'
-
-/** Decisions on the record that this process knew, and what to write. */
-interface Decision {
-  readonly answers: ReadonlyMap<Pending, unknown>
-  /** The state to write. `undefined`: nothing has changed. */
-  readonly state: NameState | undefined
-  readonly now: number
-  readonly wakes: Wakes
-}
 
 /** What this process knows of the record. `version`: there is none. */
 interface Known<Version> {
   readonly view: View
   readonly version: Version | undefined
-}
-
-/** A write that is not confirmed. */
-interface Attempt {
-  readonly write: string
-  /** The write that it was to follow. */
-  readonly after: string | undefined
-  readonly decision: Decision
-  /** Why it is not confirmed. `undefined`: the version was another one. */
-  error?: LeaseError
 }
 
 /**
@@ -138,12 +120,12 @@ export class SharedName<Version> {
     while (this.#waiting.size > 0) {
       await new Promise(resolve => setImmediate(resolve)) // what is asked in this turn is carried out together
       this.#cancel = new Cancel()
-      const attempts: Attempt[] = []
+      const attempts = new Attempts()
       try {
         await this.#carryOut(attempts)
       } catch (error) {
         for (const asked of this.#batch) {
-          const reason = isAttempted(asked, attempts) ? unknown(this.name, error) : error
+          const reason = attempts.has(asked) ? unknown(this.name, error) : error
           this.#settle(asked, () => asked.reject(asked.signal.aborted ? asked.signal.reason : reason))
         }
       }
@@ -152,7 +134,7 @@ export class SharedName<Version> {
   }
 
   /** Settles the first requests that wait, also those that are asked before another attempt, or throws. */
-  async #carryOut(attempts: Attempt[]): Promise<void> {
+  async #carryOut(attempts: Attempts): Promise<void> {
     const { register, clock } = this.#shared
     let isGuess = this.#mayGuess(this.#first)
     for (let conflicts = 0; ; ) {
@@ -167,7 +149,7 @@ export class SharedName<Version> {
       const wasGuess = isGuess
       isGuess = false
       const decision = this.#decide(wanted)
-      const { state, now, answers, wakes } = decision
+      const { state, now, answers } = decision
       if (wasGuess && [...answers.values()].some(isRefusal)) continue
       if (!state) return this.#answer(decision)
       const write = randomId().slice(0, 16)
@@ -175,7 +157,7 @@ export class SharedName<Version> {
       const value = JSON.stringify(stored)
       if (this.#refuse(stored, value, decision)) continue
       const attempt: Attempt = { write, after: this.#view.writes.at(-1), decision }
-      attempts.push(attempt)
+      attempts.add(attempt)
       let version: Version | undefined
       try {
         const send = (signal: AbortSignal): Promise<Version | undefined> =>
@@ -183,16 +165,14 @@ export class SharedName<Version> {
         version = await request(clock, limitOf(wanted, this.#now), send, { background: true, cancel: this.#cancel })
       } catch (error) {
         if (!LeaseError.is(error) || !error.retryable) {
-          attempts.pop()
+          attempts.remove(attempt)
           throw error
         }
         attempt.error = error // the write may have happened, which the next read shows
       }
       if (version !== undefined) {
         this.#learn({ view: observe(stored, { sent: now, received: this.#now }, this.#view), version })
-        this.#answer(decision)
-        this.#shared.wake(this.name, wakes)
-        return
+        return this.#confirm(decision)
       }
       if (wasGuess && !attempt.error) continue
       conflicts += 1
@@ -245,20 +225,13 @@ export class SharedName<Version> {
     this.#seenAt = this.#now
   }
 
-  /** After a read: which of the writes without a confirmation happened? Leaves only those that still may. */
-  #judge(attempts: Attempt[]): void {
-    for (const attempt of attempts.splice(0)) {
-      const { write, after, decision } = attempt
-      const fate = fateOf(write, after, this.#view.writes)
-      if (fate === 'open' || fate === 'unclear') attempts.push(attempt)
-      if (fate === 'done') {
-        this.#answer(decision)
-        this.#shared.wake(this.name, decision.wakes)
-      }
-      if (fate !== 'unclear') continue
+  /** After a read: which of the writes without a confirmation happened? */
+  #judge(attempts: Attempts): void {
+    const { done, unclear } = attempts.judge(this.#view.writes)
+    for (const { decision } of done) this.#confirm(decision)
+    for (const { decision, error } of unclear)
       for (const asked of decision.answers.keys())
-        if (!asked.isRepeatable) this.#settle(asked, () => asked.reject(unknown(this.name, attempt.error)))
-    }
+        if (!asked.isRepeatable) this.#settle(asked, () => asked.reject(unknown(this.name, error)))
   }
 
   #decide(wanted: readonly Pending[]): Decision {
@@ -289,20 +262,24 @@ export class SharedName<Version> {
   }
 
   /** The requests that are not settled. Rejects those that were given up or are stale. */
-  #wanted(batch: readonly Pending[], attempts: readonly Attempt[]): Pending[] {
+  #wanted(batch: readonly Pending[], attempts: Attempts): Pending[] {
     const now = this.#now
     return batch.filter(asked => {
       if (!this.#waiting.has(asked)) return false
       const { signal, until, limit, reject } = asked
       if (signal.aborted) this.#settle(asked, () => reject(signal.reason))
-      else if (now >= until)
-        this.#settle(asked, () =>
-          reject(
-            isAttempted(asked, attempts) ? unknown(this.name, attempts.at(-1)?.error) : contended(this.name, limit),
-          ),
-        )
+      else if (now >= until) {
+        const reason = attempts.has(asked) ? unknown(this.name, attempts.error) : contended(this.name, limit)
+        this.#settle(asked, () => reject(reason))
+      }
       return this.#waiting.has(asked)
     })
+  }
+
+  /** What was decided is written. */
+  #confirm(decision: Decision): void {
+    this.#answer(decision)
+    this.#shared.wake(this.name, decision.wakes)
   }
 
   #answer({ answers }: Decision): void {
@@ -314,11 +291,6 @@ export class SharedName<Version> {
   #settle(asked: Pending, how: () => void): void {
     if (this.#waiting.delete(asked)) how()
   }
-}
-
-/** May a write have happened that decided the request? */
-function isAttempted(asked: Pending, attempts: readonly Attempt[]): boolean {
-  return attempts.some(({ decision }) => decision.answers.has(asked))
 }
 
 /** Milliseconds for which the record is needed if nobody writes it again. */

@@ -1,0 +1,64 @@
+import type { LeaseError } from '../../contract/errors.ts'
+import type { Wakes } from '../rules/name.ts'
+import type { NameState } from '../rules/state.ts'
+import { fateOf } from './record.ts'
+import type { Pending } from './request.ts'
+
+/** Decisions on the record that this process knew, and what to write. */
+export interface Decision {
+  readonly answers: ReadonlyMap<Pending, unknown>
+  /** The state to write. `undefined`: nothing has changed. */
+  readonly state: NameState | undefined
+  readonly now: number
+  readonly wakes: Wakes
+}
+
+/** A write that is not confirmed. */
+export interface Attempt {
+  readonly write: string
+  /** The write that it was to follow. */
+  readonly after: string | undefined
+  readonly decision: Decision
+  /** Why it is not confirmed. `undefined`: the version was another one. */
+  error?: LeaseError
+}
+
+/** The writes that some requests share and that are not confirmed. A later read may show what became of them. */
+export class Attempts {
+  #attempts: readonly Attempt[] = []
+
+  add(attempt: Attempt): void {
+    this.#attempts = [...this.#attempts, attempt]
+  }
+
+  /** Nothing was written. */
+  remove(attempt: Attempt): void {
+    this.#attempts = this.#attempts.filter(each => each !== attempt)
+  }
+
+  /** May a write have happened that decided the request? */
+  has(asked: Pending): boolean {
+    return this.#attempts.some(({ decision }) => decision.answers.has(asked))
+  }
+
+  /** Why the last one is not confirmed. */
+  get error(): LeaseError | undefined {
+    return this.#attempts.at(-1)?.error
+  }
+
+  /**
+   * `writes`: those that the record names. Returns the attempts that happened, and those that are `unclear`, because too much
+   * was written since. Only attempts that may still happen, and unclear ones, are kept.
+   */
+  judge(writes: readonly string[]): { readonly done: readonly Attempt[]; readonly unclear: readonly Attempt[] } {
+    const {
+      done = [],
+      open = [],
+      unclear = [],
+    } = Object.groupBy(this.#attempts, ({ write, after }) => {
+      return fateOf(write, after, writes)
+    })
+    this.#attempts = this.#attempts.filter(attempt => open.includes(attempt) || unclear.includes(attempt))
+    return { done, unclear }
+  }
+}

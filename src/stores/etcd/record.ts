@@ -41,9 +41,14 @@ export function annotated(found: KeyValue, note: string): string {
   return base64({ ...read(found), note })
 }
 
-/** Encodes the same waiter, marked as passed or not. */
-export function passing(found: KeyValue, passed: boolean): string {
-  return base64({ ...read(found), passed: passed || undefined })
+/** Encodes the same waiter, marked as passed. */
+export function passing(found: KeyValue): string {
+  return base64({ ...read(found), passed: true })
+}
+
+/** Encodes the same waiter, which counts again, with the `roundTrip` that it has now. */
+export function counting(found: KeyValue, roundTrip: number): string {
+  return base64({ ...read(found), passed: undefined, roundTrip })
 }
 
 export function isPassed(found: KeyValue): boolean {

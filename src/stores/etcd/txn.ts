@@ -2,7 +2,7 @@ import type { Claim } from '../../contract/store.ts'
 import type { Keys } from './keys.ts'
 import type { PooledLease } from './lease-pool.ts'
 import type { Header, KeyValue, RangeAnswer, TxnAnswer } from './messages.ts'
-import { encodeHolder, encodeWaiter, passing } from './record.ts'
+import { counting, encodeHolder, encodeWaiter, passing } from './record.ts'
 import { firstOf, type Granted, type View, viewOf } from './view.ts'
 
 /** The state of a name, as one claim reads it. */
@@ -111,22 +111,22 @@ export function take(
     success: [
       { request_put: { key: keys.held(name, id), value: encodeHolder(claim, limit, slots), lease } },
       ...(position === undefined ? [] : [{ request_delete_range: { key: own } }]),
-      ...(passes ? [{ request_put: { key: passes.key, value: passing(passes, true), ignore_lease: true } }] : []),
+      ...(passes ? [{ request_put: { key: passes.key, value: passing(passes), ignore_lease: true } }] : []),
     ],
     failure: [{ request_range: { key: left } }, ...situation(keys, claim)],
   }
 }
 
 /** Marks a waiter that was passed as counting again, unless it has changed. Then reads all keys of the name. */
-export function countAgain(keys: Keys, name: string, position: KeyValue): object {
-  const put = { request_put: { key: position.key, value: passing(position, false), ignore_lease: true } }
+export function countAgain(keys: Keys, name: string, position: KeyValue, roundTrip: number): object {
+  const put = { request_put: { key: position.key, value: counting(position, roundTrip), ignore_lease: true } }
   const read = { request_range: keys.all(name) }
   return { compare: [unchanged(position)], success: [put, read], failure: [read] }
 }
 
 /** The keys that `countAgain` read. */
 export function keysIn({ header, responses = [] }: TxnAnswer): RangeAnswer {
-  return { header, ...responses.at(-1)?.response_range }
+  return { ...responses.at(-1)?.response_range, header }
 }
 
 /** Deletes a key on a pooled lease and records who `left` the lease. Otherwise reads which claim last left it. */

@@ -139,8 +139,10 @@ export class Waiting {
       waiter.mayHold = false
     }
     let view = queue.view(id, waiter.revision)
+    const own = view?.waiters.at(-1)
     const isSure = view && view.holders.length <= MOST_COMPARED
-    if (view && !(isSure && decide(asAsker(claim), view, this.#parts.clock.now()).held))
+    // A waiter that was passed counts again first, and then reads everything.
+    if (view && !(own && isPassed(own)) && !(isSure && decide(asAsker(claim), view, this.#parts.clock.now()).held))
       view = (await queue.agrees(requestLimit(ttl))) ? queue.view(id, waiter.revision) : undefined
     return this.#proceed(claim, waiter, queue, view ?? (await this.#read(claim, queue)), signal)
   }
@@ -182,11 +184,12 @@ export class Waiting {
   }
 
   /** Reads all keys of the name. `passed`: the position of the claim, which counts again. */
-  async #read({ name, ttl }: Claim, queue: Queue, passed?: KeyValue): Promise<View> {
+  async #read(claim: Claim, queue: Queue, passed?: KeyValue): Promise<View> {
     const { gateway, keys } = this.#parts
+    const { name, ttl } = claim
     const limit = requestLimit(ttl)
     const { header, kvs = [] } = passed
-      ? keysIn(await gateway.txn(countAgain(keys, name, passed), limit))
+      ? keysIn(await gateway.txn(countAgain(keys, name, passed, this.#roundTripOf(claim)), limit))
       : await gateway.range(keys.all(name), limit)
     const isHeld = ({ key }: KeyValue): boolean => keys.parse(key).isHeld
     const [holders, waiters] = [kvs.filter(isHeld), kvs.filter(found => !isHeld(found))]

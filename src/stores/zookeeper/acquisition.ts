@@ -1,6 +1,7 @@
 import type { Busy, Claim, Grant } from '../../contract/store.ts'
-import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
+import { LONGEST_REQUEST, roundTripOf, TURN } from '../../contract/time.ts'
 import { positionLifetime } from '../rules/name.ts'
+import type { Connection } from './connection.ts'
 import { type Decision, decide } from './decision.ts'
 import type { GracePeriods } from './grace-periods.ts'
 import type { Group } from './group.ts'
@@ -101,7 +102,7 @@ export class Acquisition {
         position.token = undefined
         position = undefined
       }
-      if (mayWait && mine.kind === 'w' && queue.isPassed(mine)) {
+      if (mayWait && queue.isPassed(mine)) {
         // It counts again from now on, whatever others are granted meanwhile.
         created = await this.#join(attempt, mine)
         queue = await this.#look(attempt)
@@ -153,8 +154,9 @@ export class Acquisition {
   async #look(attempt: Attempt, isNewest = false): Promise<Queue> {
     const home = this.#homeOf(attempt)
     const connection = await home.connection(0)
-    const { name } = attempt.claim
-    return isNewest ? home.queues.lookAtNewest(connection, name) : home.queues.look(connection, name)
+    const { name, id } = attempt.claim
+    const waits = home.positions.get(id)?.node?.kind === 'w'
+    return isNewest ? home.queues.lookAtNewest(connection, name, waits) : home.queues.look(connection, name, waits)
   }
 
   /** Creates a node for the claim. `seen`: the queue, if it was read. */
@@ -165,15 +167,26 @@ export class Acquisition {
     const kind = limit === 1 && isFree ? 'c' : mayWait ? 'w' : 't'
     this.#gracePeriods.hold(name) // other claims now read first
     const home = kind === 'w' ? waiting : group
-    return home.put(await home.connection(0), claim, kind)
+    const connection = await home.connection(0)
+    return home.put(connection, claim, kind, await this.#roundTripOn(connection, attempt))
   }
 
   /** Replaces the node of the claim by one that waits, in the same position. `undefined`: the node is gone. */
   async #join(attempt: Attempt, mine: Node): Promise<Position | undefined> {
     const { claim, waiting } = attempt
-    const position = await waiting.take(await waiting.connection(0), attempt, { from: mine })
+    const connection = await waiting.connection(0)
+    const roundTrip = await this.#roundTripOn(connection, attempt)
+    const position = await waiting.take(connection, attempt, { from: { ...mine, roundTrip } })
     if (position) this.#groups.keepOnlyIn(waiting, claim.id)
     return position
+  }
+
+  /**
+   * The round trips of a waiter in ms. After a notification it reads the queue on this connection, and takes the name on that
+   * of the session in which it will hold.
+   */
+  async #roundTripOn({ roundTrip: reading }: Connection, { claim, group }: Attempt): Promise<number> {
+    return roundTripOf(claim.roundTrip ?? reading + (await group.connection(0)).roundTrip)
   }
 
   /** Resolves to the position of the claim if it now holds. `undefined`: the queue has changed meanwhile. */

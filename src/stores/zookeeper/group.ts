@@ -1,6 +1,5 @@
 import { invalid } from '../../contract/check.ts'
 import type { Claim } from '../../contract/store.ts'
-import { roundTripOf } from '../../contract/time.ts'
 import { Checks } from './checks.ts'
 import type { Connection } from './connection.ts'
 import { isRefused, Refused } from './failure.ts'
@@ -92,11 +91,12 @@ export class Group implements Listener {
     return this.session.send(connection, request)
   }
 
-  /** Creates a node for the claim behind all others, and reads the queue. */
+  /** Creates a node for the claim behind all others, and reads the queue. `roundTrip`: milliseconds. */
   async put(
     connection: Connection,
     claim: Claim,
     kind: 'c' | 'w' | 't',
+    roundTrip = 0,
   ): Promise<{ position: Position; queue: Queue }> {
     const { name, id } = claim
     const { paths, acl } = this.#settings
@@ -105,7 +105,7 @@ export class Group implements Listener {
     this.watches.forget(id)
     Object.assign(position, NOTHING)
     const creation = create(
-      paths.node(name, newNode(kind, claim, roundTripOn(connection, claim))),
+      paths.node(name, newNode(kind, claim, roundTrip)),
       dataOf(claim),
       acl,
       'ephemeral sequential',
@@ -143,9 +143,7 @@ export class Group implements Listener {
     const { name } = claim
     const { paths, acl } = this.#settings
     const slots = granted?.slots ?? held?.node.slots
-    const node = slots
-      ? replacing(from, { kind: 'h', token: held?.token, slots })
-      : replacing({ ...from, roundTrip: roundTripOn(connection, claim) }, { kind: 'w' })
+    const node = replacing(from, slots ? { kind: 'h', token: held?.token, slots } : { kind: 'w' })
     const before = this.positions.get(claim.id)?.node
     const position = this.positions.of(claim)
     position.node = undefined
@@ -292,12 +290,4 @@ export class Group implements Listener {
   #isBehind({ name, behind }: Position, path: string): boolean {
     return behind !== undefined && this.#settings.paths.node(name, behind.name) === path
   }
-}
-
-/**
- * The round trip of a waiter in ms. After a notification it reads the queue and then acquires the name, which takes two
- * requests.
- */
-function roundTripOn(connection: Connection, { roundTrip = 2 * connection.roundTrip }: Claim): number {
-  return roundTripOf(roundTrip)
 }

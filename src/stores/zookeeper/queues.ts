@@ -8,12 +8,21 @@ import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
 type Send = <Answer>(connection: Connection, request: Request<Answer>) => Promise<Answer>
 
-/** Reads the queues of names. */
+/** A read that is sent at the end of this turn of the event loop. */
+interface Look {
+  hasWaiters: boolean
+  readonly queue: Promise<Queue>
+}
+
+/**
+ * Reads the queues of names. `hasWaiters`: is it known that the name has waiters? Then the data of the name is read in the
+ * same round trip, so that a waiter far away reads and takes the name within its grace period. Otherwise it is read only if
+ * there are waiters, because each request takes time of the server.
+ */
 export class Queues {
   readonly #paths: Paths
   readonly #send: Send
-  /** Reads that are sent at the end of this turn of the event loop. */
-  readonly #looks = new Map<string, Promise<Queue>>()
+  readonly #looks = new Map<string, Look>()
 
   constructor(paths: Paths, send: Send) {
     this.#paths = paths
@@ -21,41 +30,46 @@ export class Queues {
   }
 
   /** The queue of the name, after everything that was sent before. Calls in one turn of the event loop share an answer. */
-  look(connection: Connection, name: string): Promise<Queue> {
+  look(connection: Connection, name: string, hasWaiters = false): Promise<Queue> {
     const shared = this.#looks.get(name)
-    if (shared) return shared
-    const look = new Promise<Queue>((resolve, reject) => {
+    if (shared) {
+      shared.hasWaiters ||= hasWaiters
+      return shared.queue
+    }
+    const queue = new Promise<Queue>((resolve, reject) => {
       process.nextTick(() => {
         this.#looks.delete(name)
-        this.read(connection, name).then(resolve, reject)
+        this.read(connection, name, look.hasWaiters).then(resolve, reject)
       })
     })
+    const look = { hasWaiters, queue }
     this.#looks.set(name, look)
-    return look
+    return queue
   }
 
   /** Like `look`, but linearizable: the answer includes what any client did before the call. */
-  async lookAtNewest(connection: Connection, name: string): Promise<Queue> {
+  async lookAtNewest(connection: Connection, name: string, hasWaiters = false): Promise<Queue> {
     // Only a transaction passes through the leader and a majority. A read after it sees a state that is at least as new.
     const barrier = multi([checkStep(this.#paths.root)])
-    const [, queue] = await Promise.all([this.#send(connection, barrier), this.look(connection, name)])
+    const [, queue] = await Promise.all([this.#send(connection, barrier), this.look(connection, name, hasWaiters)])
     return queue
   }
 
   /** Like `look`, but sends the request at once and does not share its answer. */
-  async read(connection: Connection, name: string): Promise<Queue> {
+  async read(connection: Connection, name: string, hasWaiters = false): Promise<Queue> {
     const path = this.#paths.name(name)
     try {
-      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-        // Both in one round trip: a waiter that is far away reads and takes the name within its grace period.
-        const [{ children, stat }, { data, stat: after }] = await Promise.all([
+      for (let [attempt, needsData] = [0, hasWaiters]; attempt < MAX_ATTEMPTS; attempt++) {
+        const [{ children, stat }, found] = await Promise.all([
           this.#send(connection, getChildren(path)),
-          this.#send(connection, getData(path)),
+          needsData ? this.#send(connection, getData(path)) : undefined,
         ])
         const { mzxid: mark, version, czxid, aclVersion, pzxid: changed } = stat
-        if (after.mzxid !== mark) continue
-        const identity = `${czxid} ${aclVersion}`
-        return new Queue(children, { mark, version, passed: passedIn(data), identity, changed })
+        const parent = { mark, version, identity: `${czxid} ${aclVersion}`, changed }
+        if (found?.stat.mzxid === mark) return new Queue(children, { ...parent, passed: passedIn(found.data) })
+        // Only waiters can have been passed.
+        needsData = stat.length > 0 && children.some(child => child.startsWith('w'))
+        if (!needsData) return new Queue(children, { ...parent, passed: [] })
       }
     } catch (error) {
       if (isRefused(error, code.noNode)) return new Queue([]) // nobody has used the name

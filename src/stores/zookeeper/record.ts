@@ -19,6 +19,7 @@ export function nameDataOf(passed: readonly string[], by?: string): string {
 
 /** The nodes of waiters that were passed. Does not fail for data that another program wrote. */
 export function passedIn(data: string): readonly string[] {
+  if (data === '') return []
   try {
     const [, passed] = JSON.parse(data) as unknown[]
     return Array.isArray(passed) ? passed.map(String) : []

@@ -39,7 +39,7 @@ export class Queues {
     const queue = new Promise<Queue>((resolve, reject) => {
       process.nextTick(() => {
         this.#looks.delete(name)
-        this.read(connection, name, look.hasWaiters).then(resolve, reject)
+        this.#read(connection, name, look.hasWaiters).then(resolve, reject)
       })
     })
     const look = { hasWaiters, queue }
@@ -55,8 +55,7 @@ export class Queues {
     return queue
   }
 
-  /** Like `look`, but sends the request at once and does not share its answer. */
-  async read(connection: Connection, name: string, hasWaiters = false): Promise<Queue> {
+  async #read(connection: Connection, name: string, hasWaiters: boolean): Promise<Queue> {
     const path = this.#paths.name(name)
     try {
       for (let [attempt, needsData] = [0, hasWaiters]; attempt < MAX_ATTEMPTS; attempt++) {

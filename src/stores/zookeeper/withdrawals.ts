@@ -1,9 +1,10 @@
 import type { ClaimKey } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Connection } from './connection.ts'
-import { type Node, type Queue, tombstone } from './nodes.ts'
+import { isRefused } from './failure.ts'
+import { type Node, Queue, tombstone } from './nodes.ts'
 import type { Parents } from './parents.ts'
-import { create, type Request, remove } from './protocol.ts'
+import { code, create, getChildren, type Request, remove } from './protocol.ts'
 import type { Queues } from './queues.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 import type { Settings } from './settings.ts'
@@ -35,7 +36,13 @@ export class Withdrawals {
   async withdraw(connection: Connection, { name, id }: ClaimKey): Promise<'released' | 'gone'> {
     const { paths, acl, clock } = this.#settings
     const path = paths.node(name, tombstone(id))
-    const reading = this.#claims.queues.read(connection, name)
+    const reading = this.#claims.send(connection, getChildren(paths.name(name))).then(
+      ({ children }) => new Queue(children),
+      error => {
+        if (isRefused(error, code.noNode)) return new Queue([])
+        throw error
+      },
+    )
     reading.catch(() => {}) // the first failure is reported
     this.#tombstones.add(path, clock.now() + LONGEST_REQUEST) // its answer may be lost
     const look = (): Promise<Queue> => this.#claims.queues.look(connection, name)

@@ -93,6 +93,16 @@ test('a waiter that was withdrawn by another process is granted nothing, and the
   expect(await store.acquire(first.claim, signal)).toMatchObject({ held: false })
 })
 
+test('a waiter that was passed and is withdrawn by another process is released', async () => {
+  const holder = claimOf('passed and withdrawn')
+  await hold(store, holder)
+  const [first, second] = [await waiter(store, holder.name), await waiter(store, holder.name)]
+  await store.release(holder, signal)
+  await until('the first is passed', async () => (await store.acquire(second.claim, signal)).held)
+  expect(await other.release(first.claim, signal)).toBe('released')
+  expect(await other.release(first.claim, signal)).toBe('gone')
+})
+
 test('a waiter that has lost its position and joins again is granted nothing before those ahead of it', async () => {
   const holder = claimOf('joins again')
   await hold(store, holder)

@@ -26,7 +26,7 @@ export class Connection {
     })
   }
 
-  /** Runs a script. Rejects with a `LeaseError` after at most 5 s. */
+  /** Runs a script. Rejects with a `LeaseError`, at the latest 5 s after the connection was open. */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     return this.#connections.run(wire => evaluate(wire, this.#loaded.get(wire) ?? new Set(), script, keys, args))
   }

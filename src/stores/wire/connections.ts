@@ -67,6 +67,8 @@ export class Connections<Opened extends Connection> {
   #opening: Opening<Opened> | undefined
   #opened: Promise<Opened> | undefined
   readonly #flights = new List<Flight<Opened>>()
+  /** The number of requests in flight on each connection that has some. */
+  readonly #used = new Map<Opened, number>()
   readonly #timer = new FlightTimer(now => this.#checkFlights(now))
   readonly #end = new AbortController()
 
@@ -152,6 +154,7 @@ export class Connections<Opened extends Connection> {
       const { onUnresponsive } = options
       const due = sent + patience
       const entry = this.#flights.add({ connection, sent, patience, onUnresponsive, giveUp, due })
+      this.#used.set(connection, (this.#used.get(connection) ?? 0) + 1)
       this.#timer.watch(due)
       work(connection, sent).then(answer => {
         this.#land(entry)
@@ -163,13 +166,14 @@ export class Connections<Opened extends Connection> {
 
   /** A retired connection is closed with its last request: one that refuses every request must not stay open each time. */
   #land(flight: Entry<Flight<Opened>>): void {
-    this.#flights.remove(flight)
+    if (!this.#flights.remove(flight)) return
     const { connection } = flight.value
-    if (this.#retired.has(connection) && !this.#isUsed(connection)) this.#discard(connection)
-  }
-
-  #isUsed(connection: Opened): boolean {
-    return this.#flights.values().some(flight => flight.connection === connection)
+    const others = (this.#used.get(connection) ?? 1) - 1
+    if (others > 0) this.#used.set(connection, others)
+    else {
+      this.#used.delete(connection)
+      if (this.#retired.has(connection)) this.#discard(connection)
+    }
   }
 
   #checkFlights(now: number): number {
@@ -202,7 +206,7 @@ export class Connections<Opened extends Connection> {
     this.#current = undefined
     if (!connection) return
     if (connection.isOpen()) this.#isGivenUp = true
-    if (!connection.isOpen() || !this.#isUsed(connection)) {
+    if (!connection.isOpen() || !this.#used.has(connection)) {
       connection.close() // no answer can come
       return
     }

@@ -35,7 +35,7 @@ const config: KnipConfig = {
     lab: {
       entry: ['conformance/index.ts', 'run/{client,resource}-process.ts', '**/*.test.ts'],
       project: ['**/*.ts'],
-      ignoreDependencies: ['ioredis', 'pg'],
+      ignoreDependencies: ['ioredis', 'mysql2', 'pg'],
     },
   },
 }

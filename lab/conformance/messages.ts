@@ -16,7 +16,7 @@ export const messageCases: Case[] = [
         wire.onReply = loseFirst('acquire')
         const name = space.name()
         const lease = await locks.acquire(name)
-        assert.equal(wire.sent('acquire'), 2)
+        assert.ok(wire.sent('acquire') >= 2) // more often if the server is slow
         const records = await client.inspect({ name })
         assert.deepEqual(
           records.map(({ state, token }) => [state, token]),
@@ -42,7 +42,7 @@ export const messageCases: Case[] = [
         const lease = await locks.acquire(name)
         wire.onReply = loseFirst('release')
         await lease.release()
-        assert.equal(wire.sent('release'), 2)
+        assert.ok(wire.sent('release') >= 2) // more often if the server is slow
         assert.deepEqual(await client.inspect({ name }), [])
       },
 

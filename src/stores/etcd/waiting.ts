@@ -141,7 +141,6 @@ export class Waiting {
     let view = queue.view(id, waiter.revision)
     const own = view?.waiters.at(-1)
     const isSure = view && view.holders.length <= MOST_COMPARED
-    // A waiter that was passed counts again first, and then reads everything.
     if (view && !(own && isPassed(own)) && !(isSure && decide(asAsker(claim), view, this.#parts.clock.now()).held))
       view = (await queue.agrees(requestLimit(ttl))) ? queue.view(id, waiter.revision) : undefined
     return this.#proceed(claim, waiter, queue, view ?? (await this.#read(claim, queue)), signal)

@@ -156,7 +156,7 @@ describe('over Redis', () => {
     await pass(1_500)
     redis.resume()
     const { unresponsiveness, latency, advice } = await reportOf(running)
-    expect(unresponsiveness).toBeGreaterThanOrEqual(1_400)
+    expect(unresponsiveness).toBeGreaterThanOrEqual(1_000)
     expect(latency?.p99).toBeGreaterThanOrEqual(1_000) // and not the one in fifty that was really sent
     expect(advice?.leastTtl).toBeGreaterThanOrEqual(10_000)
   })

@@ -1,14 +1,15 @@
-import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, release } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { newFolder } from '../lab/servers/folder.ts'
 import { startPostgres } from '../lab/servers/postgres.ts'
 import { type RedisServer, startRedis } from '../lab/servers/redis.ts'
+import { commit } from '../script/commit.ts'
 import { chart } from './chart.ts'
 import { Worker } from './launch.ts'
 import type { Peer, Place } from './peer.ts'
-import { type Measured, Report, type Results } from './report.ts'
+import { type Measured, Report, type Results, type Run } from './report.ts'
 import type { Scenario, Trial, Variant } from './scenario.ts'
 import { targets } from './targets.ts'
 import { loadPeer, type Values } from './worker.ts'
@@ -25,7 +26,8 @@ const HELP = `./script/bench [--quick] [--only SCENARIO]… [--peer NAME]… [--
   --peer       a file of bench/peers without .ts
   --baseline   another build of Holdfast, measured as one more peer
   --keep       keep earlier figures of all other scenarios and peers
-  --out        where latest.json, .md and .svg go (quick.… of --quick); default bench/results
+  --out        where latest.json, .md and .svg go (quick.… of --quick); default bench/results, or .tools/bench if --only
+               or --peer is given without --keep
 `
 
 const { values: options } = parseArgs({
@@ -36,7 +38,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string' },
     baseline: { type: 'string' },
     keep: { type: 'boolean', default: false },
-    out: { type: 'string', default: join(import.meta.dirname, 'results') },
+    out: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
   },
 })
@@ -50,21 +52,27 @@ async function bench(): Promise<void> {
   const wanted = options.only.length > 0 ? options.only : SCENARIOS
   for (const name of wanted)
     if (!SCENARIOS.includes(name)) throw new Error(`there is no scenario ${name}, only ${SCENARIOS.join(', ')}`)
-  const path = join(options.out, options.quick ? 'quick' : 'latest')
+  const out = options.out ?? join(import.meta.dirname, isPart() ? '../.tools/bench' : 'results')
+  const path = join(out, options.quick ? 'quick' : 'latest')
   const isKept = ({ scenario, peer }: Measured): boolean => !wanted.includes(scenario) || !isWanted(peer)
-  const measured = options.keep ? measuredBefore(path).filter(isKept) : []
+  const before = options.keep && existsSync(`${path}.json`) && resultsAt(path)
+  const measured = before ? before.measured.filter(isKept) : []
+  const run = await thisRun()
+  const key = `${run.date} ${run.commit}`
   const scenarios = new Map<string, Scenario>()
   const seen = new Set<string>()
   for (const name of SCENARIOS) {
     const { scenario } = (await import(`./scenarios/${name}.ts`)) as { scenario: Scenario }
     scenarios.set(name, scenario)
-    if (wanted.includes(name)) measured.push(...(await new Run(name, scenario, peers, seen).measure()))
+    if (!wanted.includes(name)) continue
+    for (const outcome of await new Rounds(name, scenario, peers, seen).measure())
+      measured.push({ ...outcome, run: key })
   }
   const order = [...peers.keys()]
   measured.sort((a, b) => order.indexOf(a.peer) - order.indexOf(b.peer))
 
   const report = new Report({
-    machine: await machine(),
+    runs: { ...(before && runsOf(measured, before)), [key]: run },
     isQuick: options.quick,
     labels: Object.fromEntries(Array.from(peers, ([name, { label }]) => [name, label])),
     overs: Object.fromEntries(Array.from(peers, ([name, { over }]) => [name, over])),
@@ -80,15 +88,25 @@ async function bench(): Promise<void> {
       .map(([name, scenario]) => report.markdown(name, scenario)),
     targets(report),
   ].join('\n')
-  mkdirSync(options.out, { recursive: true })
+  mkdirSync(out, { recursive: true })
   writeFileSync(`${path}.json`, jsonOf(report.results))
   writeFileSync(`${path}.md`, text)
   writeFileSync(`${path}.svg`, chart(report))
   say(`\n${text}\n${path}.json, .md, .svg\n`)
 }
 
-function measuredBefore(path: string): Measured[] {
-  return (JSON.parse(readFileSync(`${path}.json`, 'utf8')) as Results).measured as Measured[]
+/** One scenario of a whole run must not replace all its results. */
+function isPart(): boolean {
+  return !options.keep && options.only.length + options.peer.length > 0
+}
+
+function resultsAt(path: string): Results {
+  return JSON.parse(readFileSync(`${path}.json`, 'utf8')) as Results
+}
+
+/** The runs that some of these are of. */
+function runsOf(measured: readonly Measured[], { runs }: Results): Results['runs'] {
+  return Object.fromEntries(Object.entries(runs).filter(([key]) => measured.some(({ run }) => run === key)))
 }
 
 /** One line for each trial, with five significant digits. */
@@ -103,8 +121,10 @@ const ATTEMPTS = 2
 
 const POSTGRES = { shared_buffers: '128MB', max_connections: 200 }
 
+type Outcome = Omit<Measured, 'run'>
+
 /** One scenario, in rounds, in each of which every peer has its turn. */
-class Run {
+class Rounds {
   readonly #name: string
   readonly #scenario: Scenario
   readonly #peers: [string, Peer][]
@@ -118,10 +138,10 @@ class Run {
     this.#peers = [...peers].filter(([name, peer]) => isWanted(name) && fits(scenario, peer))
   }
 
-  async measure(): Promise<Measured[]> {
+  async measure(): Promise<Outcome[]> {
     const { rounds, variants, isSideBySide } = this.#scenario
     const most = Number(options.rounds ?? (options.quick ? 1 : rounds))
-    const found: Measured[] = []
+    const found: Outcome[] = []
     for (let round = 0; round < most; round += 1) {
       const trials = variants(options.quick).flatMap(variant =>
         this.#groups(variant, round).map(peers => () => this.#attempts(peers, variant, round)),
@@ -144,8 +164,8 @@ class Run {
   }
 
   /** Something else on the machine may disturb one of hundreds of trials. */
-  async #attempts(peers: readonly [string, Peer][], variant: Variant, round: number): Promise<Measured[]> {
-    let found: Measured[] = []
+  async #attempts(peers: readonly [string, Peer][], variant: Variant, round: number): Promise<Outcome[]> {
+    let found: Outcome[] = []
     for (let attempt = 0; attempt < ATTEMPTS && found.length < peers.length; attempt += 1) {
       const measured = await this.#measured(peers, variant, round)
       if (measured.length > found.length) found = measured
@@ -154,7 +174,7 @@ class Run {
   }
 
   /** Of those that did not fail. */
-  async #measured(peers: readonly [string, Peer][], variant: Variant, round: number): Promise<Measured[]> {
+  async #measured(peers: readonly [string, Peer][], variant: Variant, round: number): Promise<Outcome[]> {
     const outcomes = await this.#outcomes(peers, variant)
     return outcomes.flatMap((outcome, index) => {
       const [peer = ''] = peers[index] ?? []
@@ -233,13 +253,14 @@ function floorOf(peer: Peer, peers: ReadonlyMap<string, Peer>): string {
   return ''
 }
 
-async function machine(): Promise<Results['machine']> {
+async function thisRun(): Promise<Run> {
   const redis = await startRedis()
   const { redis_version } = await redis.info('server')
   await redis.stop()
   const manifest = JSON.parse(readFileSync(join(import.meta.dirname, 'package.json'), 'utf8'))
   return {
     date: new Date().toISOString().slice(0, 10),
+    commit: commit('bench/results'),
     cpu: cpus()[0]?.model ?? '?',
     cores: cpus().length,
     system: `${process.platform} ${release()}`,
@@ -250,13 +271,9 @@ async function machine(): Promise<Results['machine']> {
   }
 }
 
-function describe({ machine, isQuick }: Results): string {
-  const { date, cpu, cores, node, redis, ioredis } = machine
+function describe({ isQuick }: Results): string {
   const caution = isQuick ? ' One short round: it shows that everything runs, the figures tell little.' : ''
-  return (
-    `Last measured on ${date}: ${cpu}, ${cores} cores, Node ${node}, Redis ${redis} on the same machine, ioredis ${ioredis}. ` +
-    `Medians, and in brackets the range over the rounds; ratios are taken within a round.${caution}\n`
-  )
+  return `Medians, and in brackets the range over the rounds. Ratios are taken within a round.${caution}\n`
 }
 
 function say(text: string): void {

@@ -9,12 +9,28 @@ export interface Measured {
   readonly variant: string
   readonly peer: string
   readonly round: number
+  /** The key of its run in `Results.runs`. */
+  readonly run: string
   readonly values: Values
 }
 
-/** All of one run. */
+/** What ran, when, and on what. */
+export interface Run {
+  readonly date: string
+  readonly commit: string
+  readonly cpu: string
+  readonly cores: number
+  readonly system: string
+  readonly node: string
+  readonly redis: string
+  readonly ioredis: string
+  /** Of the machine, before the run. */
+  readonly load: string
+}
+
+/** Of one run, or of several with `--keep`. */
 export interface Results {
-  readonly machine: Readonly<Record<string, string | number>>
+  readonly runs: Readonly<Record<string, Run>>
   readonly isQuick: boolean
   /** By name of the adapter. */
   readonly labels: Readonly<Record<string, string>>
@@ -97,7 +113,17 @@ export class Report {
       const heading = variant ? `**${variant}**\n\n` : ''
       return heading + this.#table(name, variant, scenario.columns)
     })
-    return `### ${scenario.title}\n\n${scenario.about}\n\n${tables.join('\n\n')}\n`
+    return `### ${scenario.title}\n\n${scenario.about}\n\n${this.#measured(name)}\n\n${tables.join('\n\n')}\n`
+  }
+
+  #measured(scenario: string): string {
+    const { runs, measured } = this.results
+    const keys = new Set(measured.filter(each => each.scenario === scenario).map(({ run }) => run))
+    const told = Array.from(keys, key => {
+      const { date, commit, cpu, cores, node, redis, ioredis } = runs[key] as Run
+      return `on ${date} at commit ${commit}: ${cpu}, ${cores} cores, Node ${node}, Redis ${redis} on the same machine, ioredis ${ioredis}`
+    })
+    return `Measured ${told.join('; and ')}.`
   }
 
   #of(scenario: string, variant: string, peer: string): Measured[] {

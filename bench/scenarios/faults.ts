@@ -11,8 +11,8 @@ export const scenario: Scenario = {
   title: 'Faults: whether and when the holder is notified',
   about:
     `One renewed lease of ${TTL / 1_000} s. At the latest ${TTL} ms after the last renewal, the server drops it or another ` +
-    'client can acquire it, so a later notification is too late. Each client has the default settings of its library, but those of redlock try without limit.',
-  rounds: 1,
+    'client can acquire it, so a later notification is too late. Each client has the default settings of its library, but waits without limit.',
+  rounds: 3,
   isSideBySide: true,
   variants: isQuick => {
     const kill = { name: 'the server is killed', settings: { kill: 1 } }

@@ -11,7 +11,7 @@ export const scenario: Scenario = {
   title: 'Redlock: one of five servers does not respond',
   about:
     'Acquire and release without contention: first with five servers, then with one of them stopped, so that it accepts ' +
-    "connections and never answers. The ratio is between the two p99. Each client has its library's default settings, but those of redlock try without limit.",
+    "connections and never answers. The ratio is between the two p99. Each client has its library's default settings, but waits without limit.",
   rounds: 3,
   servers: 5,
   variants: isQuick =>

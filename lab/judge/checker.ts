@@ -21,8 +21,8 @@ const TITLES: Readonly<Record<PromiseName, string>> = {
   answers: 'Answers: allowed by the rules of a name',
   notified: 'Notified in time: before the next grant',
   waiting: 'Waiting: woken by a release, and in order',
-  deadlock: 'Liveness A: no deadlock',
-  faults: 'Liveness B: fault tolerance',
+  deadlock: 'No deadlock: a free name is acquired',
+  faults: 'Recovery: after faults of servers or network',
 }
 
 /** Violations to keep of each promise, and to explain. */

@@ -69,10 +69,10 @@ test('the verdict as text has each promise with what the run showed, and the exp
                   one overlap of two holders, excused by pause: the fence refused a write of the older (1)
     passed        Waiting: woken by a release, and in order
                   no release with waiters in calm times
-    passed        Liveness A: no deadlock
+    passed        No deadlock: a free name is acquired
                   names of dead holders were acquired within 139 ms (2)
                   longest time without a holder while clients waited: 615 ms
-    passed        Liveness B: fault tolerance
+    passed        Recovery: after faults of servers or network
                   pause 18, kill 13, delay 5"
   `)
   const { explanation } = judge(violating)

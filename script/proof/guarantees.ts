@@ -121,7 +121,8 @@ function shown(engine: string): string {
   ]
   const [grants, rejected] = [sum(proof => proof.counts.grants), sum(proof => proof.counts.rejected)].map(number)
   const time = minutes(sum(proof => proof.duration))
-  const since = runs.map(proof => proof.date.slice(0, 10)).sort()[0]
-  const seen = `${grants} grants, ${rejected} writes refused, violations: ${violations.join('; ')}`
-  return `[The fault lab](../proof/README.md) of ${engine}: ${time} minutes since ${since}, ${seen}.`
+  const first = runs.map(proof => proof.date.slice(0, 10)).sort()[0]
+  const overlaps = number(sum(proof => proof.overlaps.total))
+  const seen = `${grants} grants, ${overlaps} overlaps of two holders, ${rejected} writes refused, violations: ${violations.join('; ')}`
+  return `[The fault lab](../proof/README.md) of ${engine}: ${time} minutes in ${runs.length} runs, the first on ${first}; ${seen}.`
 }

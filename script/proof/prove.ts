@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
@@ -11,6 +11,7 @@ import { ENGINES } from '../../lab/engines/index.ts'
 import type { Outcome, Verdict } from '../../lab/judge/verdict.ts'
 import { table } from '../../lab/report/table.ts'
 import { parseDuration } from '../../src/cli/duration.ts'
+import { commit } from '../commit.ts'
 import { environmentOf, fuzzEnvironmentOf, playHistories, testOf } from './differential.ts'
 import { PROGRAMMES } from './proof.ts'
 import { addProof, FOLDER, proofOf } from './results.ts'
@@ -104,7 +105,7 @@ async function prove(): Promise<number> {
   const each = parseDuration(options.for, '--for')
   if (each < SHORTEST) throw new Error(`--for ${options.for}: expected ${SHORTEST / 1_000}s or more`)
   if (options.fuzz.length > 0) return fuzz(options.fuzz, each, Number(options.seed))
-  const about = { commit: commit(), machine: machine() }
+  const about = { commit: commit('docs/proof'), machine: machine() }
   const isStored = options.keep || each >= parseDuration(LONG, '--for')
   // Fails now, not after hours.
   for (const folder of [isStored ? options.out : undefined, options.histories])
@@ -223,12 +224,6 @@ function parse(line: string): Line {
   } catch {
     return { message: line }
   }
-}
-
-function commit(): string {
-  const git = (...args: string[]): string => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim()
-  const isChanged = git('status', '--porcelain', '--', '.', ':!docs/proof') !== ''
-  return git('rev-parse', '--short', 'HEAD') + (isChanged ? ' with changes' : '')
 }
 
 function machine(): string {

@@ -15,6 +15,8 @@ export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine
     await master.start()
     await set.agreed()
   }
+  /** Replication is asynchronous, and a master that returns serves until a sentinel makes it a replica. */
+  const failover = { forgets: true, splits: true }
   return {
     name: 'redis-sentinel',
     versions: await versionsOf(nodes[0] as RedisServer),
@@ -29,17 +31,16 @@ export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine
       ),
     }),
     faults: {
-      // Replication is asynchronous: any failover may miss the last writes.
       failover: exclusive(async ({ report, wait, length }) => {
         const master = await set.master()
-        report(nameOf(master), { stopsMajority: true, forgets: true })
+        report(nameOf(master), { stopsMajority: true, ...failover })
         await set.failover('kill')
         await wait(length)
         await rejoin(master)
       }),
       'stale-failover': exclusive(async ({ report, wait, length }) => {
         const master = await set.master()
-        report(nameOf(master), { stopsMajority: true, forgets: true })
+        report(nameOf(master), { stopsMajority: true, ...failover })
         await set.staleFailover(() => wait(Math.min(length, 0.4 * ttl)))
         await wait(length)
         await rejoin(master)
@@ -53,7 +54,7 @@ export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine
         const [first] = sentinels as [RedisServer]
         const master = await set.master()
         // Without their connections, the other sentinels may find the master down, and promote the replica.
-        turn.report('sentinel 1', { forgets: true })
+        turn.report('sentinel 1', failover)
         await first.pause()
         try {
           for (const type of ['normal', 'pubsub']) await master.call('CLIENT', 'KILL', 'TYPE', type)

@@ -74,6 +74,18 @@ describe('a lease', () => {
     expect(found(...ask(1, 'release', 20, 25, gone), jump(1), ...ask(1, 'acquire', 50, 55, held('5')))).not.toEqual([])
   })
 
+  test('excludes nobody while a second server may answer', () => {
+    const split = (at: number): Event =>
+      event('fault', at, { what: 'failover', target: 'it', forgets: true, splits: true, until: at + 30 })
+    const renewed = ask(1, 'renew', 60, 65, held('5'))
+    const next = ask(2, 'acquire', 50, 55, held('6'))
+    expect(found(...holds, ...next, ...renewed)).toHaveLength(1)
+    expect(found(...holds, split(30), ...next, ...renewed)).toEqual([])
+    expect(found(...holds, split(0), ...next, ...renewed)).toHaveLength(1)
+    expect(found(...holds, split(30), ...ask(1, 'acquire', 50, 55, busy), ...renewed)).toEqual([])
+    expect(found(...holds, split(0), ...ask(1, 'acquire', 50, 55, busy), ...renewed)).not.toEqual([])
+  })
+
   test('keeps its slots', () => {
     expect(found(...holds, ...ask(1, 'renew', 50, 55, held('5', 1)))).toEqual([
       'client 1 held slot 0, and then slot 1, with one token',

@@ -98,6 +98,8 @@ export interface Details {
     readonly changesClock?: boolean
     /** More servers forget acknowledged writes than the engine promises to tolerate. */
     readonly forgets?: boolean
+    /** Two servers may answer at once. Neither knows the leases of the other, and those of one are forgotten. */
+    readonly splits?: boolean
     /** The client is slow but served: what holds in calm times holds for it. */
     readonly steady?: boolean
     /** Too few servers are left to serve. */

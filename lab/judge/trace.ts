@@ -215,6 +215,11 @@ export function isDuring({ at, until }: Fault, from: number, to: number): boolea
   return at <= to && until >= from
 }
 
+/** May a server have answered between these moments that does not know the leases of another? */
+export function isSplit({ faults, excuses }: Trace, from: number, to: number): boolean {
+  return excuses && faults.some(fault => fault.splits === true && isDuring(fault, from, to))
+}
+
 /** The wall clock of this client jumps. After a jump forward, it ends its own leases early. */
 export function isJump({ what, client }: Fault, of: number): boolean {
   return what === 'client-clock' && client === of

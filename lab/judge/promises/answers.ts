@@ -3,7 +3,7 @@ import { Name } from '../../../src/stores/rules/name.ts'
 import { ms } from '../format.ts'
 import { Lease } from '../lease.ts'
 import { mayBeGranted, type Request } from '../request.ts'
-import type { Trace } from '../trace.ts'
+import { isSplit, type Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
 
 /** Milliseconds for which a store refuses a claim that was withdrawn before it arrived (R4). */
@@ -28,8 +28,8 @@ export function answers(trace: Trace): Violation[] {
     const unanswered = claims.filter(requests => requests.some(mayBeGranted)).map(each => new Lease(each, [], trace))
     const found = [
       ...claims.flatMap(each => withdrawals(each, trace)),
-      ...granted.flatMap(contradictions),
-      ...grants(granted, unanswered),
+      ...granted.flatMap(lease => contradictions(lease, trace)),
+      ...grants(granted, unanswered, trace),
     ]
     return found.map(({ claims: ids, client, at, what }): Violation => {
       return { promise: 'answers', at, name, what: `client ${client} ${what}`, ops: [], claims: ids }
@@ -70,7 +70,7 @@ function withdrawals(requests: readonly Request[], trace: Trace): Found[] {
 }
 
 /** What the store answered about this lease, although it held, or did not hold any more. */
-function contradictions(lease: Lease): Found[] {
+function contradictions(lease: Lease, trace: Trace): Found[] {
   const { grantedAfter, grantedBefore, held, requests, slots } = lease
   if (grantedAfter > grantedBefore) return [find(held[0] as Request, 'holds, although no acquire of it was granted')]
   const denials = requests.filter(({ is, sent }) => is !== undefined && is !== 'held' && sent > grantedBefore)
@@ -87,7 +87,7 @@ function contradictions(lease: Lease): Found[] {
       asked.verb === 'release' && grantedBefore < sent + REFUSED && !lease.isForgotten(request, grantedBefore)
     if ((is !== 'busy' && is !== 'gone') || !(grantedBefore < sent || isLate)) return []
     const end = lease.earliestEnd(request)
-    return end > received
+    return end > received && !isSplit(trace, sent, received)
       ? [find(request, `was answered that its claim is ${is}, ${ms(end - received)} before its end`)]
       : []
   })
@@ -98,7 +98,7 @@ function slotsOf(slots: readonly number[] = []): string {
 }
 
 /** The leases of a name, in the order of their tokens. */
-function* grants(granted: readonly Lease[], unanswered: readonly Lease[]): Iterable<Found> {
+function* grants(granted: readonly Lease[], unanswered: readonly Lease[], trace: Trace): Iterable<Found> {
   const leases = granted.toSorted((one, other) => Number(one.token - other.token))
   const latest = leases.map(({ grantedBefore }) => grantedBefore)
   for (let index = latest.length - 2; index >= 0; index -= 1)
@@ -127,7 +127,7 @@ function* grants(granted: readonly Lease[], unanswered: readonly Lease[]): Itera
       return each.claim !== claim && each.grantedAfter < by && each.latestEnd > grantedAfter
     })
     const used = lower.filter(slot => isUnclear || may.some(each => each.slots.includes(slot)))
-    if (!fits(must, lease, used)) {
+    if (!isSplit(trace, grantedAfter, by) && !fits(must, lease, used)) {
       const other = must.findLast(each => !fits([each], lease, lower))
       const why = other
         ? `${ms(other.earliestEnd() - by)} before the lease of client ${other.client} ended`

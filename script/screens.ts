@@ -40,7 +40,7 @@ export async function* storeScreens(widths: readonly number[]): AsyncGenerator<S
   yield* sized(top, 'top, empty store', widths, /No name is held[\s\S]*q quit/)
   yield* await answers('ls, empty store', 'holdfast ls', widths, env)
 
-  await using town = await openTown(redis.url)
+  await using town = await openTown(redis.url, top)
   yield* await answers('ls', 'holdfast ls', widths, env)
   yield* await answers('run, refused', 'holdfast run deploy -- ./deploy.sh', widths, env)
 
@@ -55,8 +55,8 @@ export async function* storeScreens(widths: readonly number[]): AsyncGenerator<S
   yield* await answers('ls, store down', 'holdfast ls', widths, env)
 }
 
-/** Leases of every kind. One has been held for far longer than others of its kind, which were seen to end. */
-async function openTown(url: string): Promise<AsyncDisposable & { grow(): Promise<void> }> {
+/** Leases of every kind. One has been held for far longer than others of its kind, which `top` saw end. */
+async function openTown(url: string, top: Tmux): Promise<AsyncDisposable & { grow(): Promise<void> }> {
   const [holders, waiters] = await Promise.all([connect(url, { ttl: 60_000 }), connect(url, { ttl: 60_000 })])
   const hold = (name: string, owner: string, note = ''): Promise<Lease> => holders.acquire(name, { owner, note })
   const invoices = (): Promise<Lease[]> =>
@@ -77,7 +77,7 @@ async function openTown(url: string): Promise<AsyncDisposable & { grow(): Promis
   ]
   for (const each of waiting) each.catch(() => {}) // they wait to the end
   const earlier = await invoices()
-  await sleep(2_000) // they are seen
+  await top.shows('invoices-9')
   await Promise.all(earlier.map(lease => lease.release()))
   const later = sleep(9_000) // what is held for 10 s or less is never taken for stuck
   return {

@@ -55,7 +55,7 @@ class Seen {
 }
 
 async function open(url: string): Promise<Locks> {
-  const locks = await connect(url, { ttl: 1_000 })
+  const locks = await connect(url, { ttl: 3_000 })
   onTestFinished(() => locks.close())
   return locks
 }

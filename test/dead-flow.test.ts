@@ -30,7 +30,7 @@ test.each(Object.keys(engines))(
     const proxy = await startProxy(server)
     if (engine === 'postgres' || engine === 'mysql') await migrate(urlAt(server as never, server.port))
     for (const [ttl, wait] of [
-      [3_000, 0],
+      [5_400, 0],
       [30_000, 0],
       [30_000, 3_000],
     ] as const) {

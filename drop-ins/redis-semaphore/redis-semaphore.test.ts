@@ -214,7 +214,7 @@ describe('a loss', () => {
         process.exit()
       })
       const client = new Redis(${server.port}, '${server.host}', { keyPrefix: '${client.options.keyPrefix}' })
-      await new Mutex(client, 'a', { lockTimeout: 300 }).acquire()
+      await new Mutex(client, 'a', { lockTimeout: 3_000 }).acquire()
       console.log('acquired')`
     const args = [...process.execArgv, '--input-type=module', '--eval', program]
     const child = spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: ['ignore', 'pipe', 'inherit'] })

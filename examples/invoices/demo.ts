@@ -86,7 +86,7 @@ Without renewals a lease ends after 3 s (--ttl): a dead holder blocks nobody.
   const second = await nextHolder(first.token)
   const after = performance.now() - killedAt
   timeline.event('run', second.name, `takes over ${seconds(after)} later, with a higher token: ${short(second.token)}`)
-  check(after <= TTL + 1_000, `a replica takes over within ${seconds(TTL + 1_000)}, not ${seconds(after)}`)
+  check(after <= TTL + 2_000, `a replica takes over within ${seconds(TTL + 2_000)}, not ${seconds(after)}`)
 
   // Pause the holder for longer than its ttl, like a paused container or virtual machine.
   await invoices(second.replica, Math.round(total * 0.7))

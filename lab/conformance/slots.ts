@@ -150,6 +150,7 @@ export const slotCases: Case[] = [
           const sent = performance.now()
           const { ttl } = await one.hold(dead)
           const { token } = await one.hold(alive)
+          if (performance.now() >= sent + ttl) throw new TooSlow('the second took the slot of the first')
           const next = await until(
             'the slot is granted again',
             async () => {

@@ -58,7 +58,7 @@ test('F4: calls that share a name in turn are not reported, nor is a wait behind
 
 test('a call that waits for what other locks of this process hold is reported, as after a module was loaded again', async () => {
   const store = memory()
-  const [old, fresh] = ['old', 'new'].map(owner => createLocks(store, { owner, ttl: 500 })) as [Locks, Locks]
+  const [old, fresh] = ['old', 'new'].map(owner => createLocks(store, { owner, ttl: 3_000 })) as [Locks, Locks]
   const lease = await old.acquire('b')
   const behind = fresh.acquire('b')
   await until('it is reported', () => reported.length > 0)

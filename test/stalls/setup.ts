@@ -17,6 +17,7 @@ beforeEach(({ task }) => {
   const began = Date.now()
   const condition = ({ message }: Pick<Error, 'message'>): boolean => {
     if (message.startsWith('Property failed')) return false
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100) // until the monitor, if it hung as well, has noted it
     const stall = longestStall(inject('stalls'), Math.max(began, Date.now() - RECENT))
     const { HOLDFAST_REPEATED } = process.env
     if (stall > 0 && HOLDFAST_REPEATED)

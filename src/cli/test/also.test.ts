@@ -39,7 +39,7 @@ test('two runs whose names are in opposite order do not wait for each other', as
 })
 
 test('when one of the names is lost, the command is ended', async () => {
-  const running = start(['run', 'a', '--also', 'b', '--ttl', '1s', '--', 'sh', '-c', 'echo ready; exec sleep 60'])
+  const running = start(['run', 'a', '--also', 'b', '--ttl', '3s', '--', 'sh', '-c', 'echo ready; exec sleep 60'])
   await running.prints('ready')
   await holdfast(['break', 'b'])
   expect(await running.ended).toMatchObject({ code: 76, err: expect.stringContaining('the lease "b"') })

@@ -48,9 +48,9 @@ test('a run that waits for a slot names no waiter as the holder', async () => {
 })
 
 test('the command is ended when its slot is lost', async () => {
-  const one = start(['run', 'x', '--limit', '2', '--ttl', '1s', ...WAIT])
+  const one = start(['run', 'x', '--limit', '2', '--ttl', '3s', ...WAIT])
   await one.prints('ready')
-  const two = start(['run', 'x', '--limit', '2', '--ttl', '1s', ...WAIT])
+  const two = start(['run', 'x', '--limit', '2', '--ttl', '3s', ...WAIT])
   await two.prints('ready')
   expect(await holdfast(['break', 'x', '--slot', '1'])).toMatchObject({ code: 0 })
   expect(await two.ended).toMatchObject({ code: 76, err: expect.stringContaining('the permit of "x"') })

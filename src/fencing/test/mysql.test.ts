@@ -267,7 +267,7 @@ test('a connection whose rollback was answered late commits each statement by it
   server.resume()
   const autocommit = async (): Promise<unknown> =>
     (await connection.query<RowDataPacket[]>('select @@autocommit as autocommit'))[0][0]?.autocommit
-  await vi.waitFor(async () => expect(await autocommit()).toBe(1), 3_000)
+  await vi.waitFor(async () => expect(await autocommit()).toBe(1), 30_000)
   await connection.query(INSERT)
   expect(await entries()).toBe(1)
 })

@@ -136,7 +136,7 @@ describe.each(stores)('over %s', (_, start) => {
   })
 
   test('a lease that is broken while another is awaited makes the wait begin anew', async () => {
-    const [locks, other] = [await open(url, 1_000), await open(url, 5_000)]
+    const [locks, other] = [await open(url, 5_000), await open(url, 5_000)]
     const blocker = await other.acquire('anew:b')
     const waiting = locks.all(['anew:b', 'anew:a']).acquire({ wait: 20_000 })
     const tokens: bigint[] = []

@@ -12,7 +12,7 @@ import { until } from '../../../../lab/servers/until.ts'
 import { connect, createLocks, type LeaseEvents, type Locks, type LocksDefaults, subscribe } from '../../../index.ts'
 import { memory } from '../../../stores/memory/index.ts'
 
-const TTL = 1_000
+const TTL = 2_000
 
 /** The workers that this process started, in order. */
 const workers: Worker[] = []

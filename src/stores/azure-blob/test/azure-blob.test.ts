@@ -41,7 +41,7 @@ test('a container that is missing is named with the cure, which creates it and m
 
 test('a process that has never seen a name takes over from a dead holder, and not before its ttl', async () => {
   await container.createIfNotExists()
-  const ttl = 1_000
+  const ttl = 3_000
   await hold(azureBlob(container), claimOf('dead', { ttl }))
   const began = performance.now()
   await until('another holds', async () => (await azureBlob(container).acquire(claimOf('dead'), signal)).held)

@@ -21,7 +21,7 @@ afterEach(() => relay[Symbol.asyncDispose]())
 test('a claim that waits until it may join a queue is busy, not unanswered, and keeps its position', async () => {
   await using store = storeOf([relay])
   await hold(store, claimOf('joining', { ttl: 60_000 }))
-  const claim = { queue: true, ttl: 6_000 }
+  const claim = { queue: true, ttl: 15_000 }
   await store.acquire(claimOf('joining', claim), signal)
   const held = Array.from({ length: 16 }, () => relay.holdBack(/kv\/txn.*request_put/))
   const joining = Array.from({ length: 16 }, () => store.acquire(claimOf('joining', claim), signal))

@@ -86,7 +86,7 @@ describe('a stale request', () => {
   })
 
   test('grants nothing when its lease expired meanwhile', async () => {
-    const claim = claimOf(name(), { ttl: 1_000 })
+    const claim = claimOf(name(), { ttl: 3_000 })
     const held = relay.holdBack(/kv\/txn.*request_put/)
     const asked = failureOf(store.acquire(claim, signal))
     const pass = await held

@@ -106,9 +106,9 @@ test('reports that none of the endpoints responds', async () => {
 })
 
 test('a lease is renewed in a thread that opens the same store by its URL', async () => {
-  const locks = await connect(`etcd://${server.endpoint}?prefix=thread`, { heartbeat: 'thread', ttl: 1_000 })
+  const locks = await connect(`etcd://${server.endpoint}?prefix=thread`, { heartbeat: 'thread', ttl: 3_000 })
   const lease = await locks.acquire('a', { maxBlocked: 10_000 })
-  const end = performance.now() + 3_000
+  const end = performance.now() + 5_000
   while (performance.now() < end);
   lease.assertHeld()
   expect(await lease.extend(20_000)).toBeGreaterThan(15_000)

@@ -29,9 +29,9 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
   test('holds many names over one connection, which it closes', async () => {
     const { client, close } = create(server.url())
     const store = advisory(client)
-    const locks = createLocks(store, { ttl: 1_500 })
+    const locks = createLocks(store, { ttl: 3_000 })
     const leases = await Promise.all(Array.from({ length: 50 }, (_, index) => locks.acquire(`${name} ${index}`)))
-    await new Promise(resolve => setTimeout(resolve, 2_000))
+    await new Promise(resolve => setTimeout(resolve, 4_000))
     for (const lease of leases) lease.assertHeld()
     await Promise.all(leases.map(lease => lease.annotate(`note of ${lease.name}`)))
     expect((await locks.inspect(`${name} 7`)).holders[0]?.note).toBe(`note of ${name} 7`)

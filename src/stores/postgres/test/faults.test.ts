@@ -105,7 +105,7 @@ test('a statement_timeout of the administrator is reported, and the request is r
   await server.query('drop role if exists hurried; create role hurried login; grant postgres to hurried')
   await server.query("alter role hurried set statement_timeout = '300ms'")
   await using store = storeAt(server.url('hurried'))
-  await hold(store, claimOf('before'))
+  await until('it serves', () => hold(store, claimOf('before')).catch(() => undefined))
   const locked = await transaction(server, 'lock table holdfast.lease in access exclusive mode')
   expect(await failureOf(hold(store, claimOf('hurried')))).toMatchObject({
     code: 'STORE_UNAVAILABLE',

@@ -185,7 +185,7 @@ test('R9: a writer is woken although a release that began later was committed fi
 })
 
 test('claims for slots of a name that a transaction has locked do not wait one after the other', async () => {
-  const claims = Array.from({ length: 100 }, () => claimOf('guarded', { limit: 100, ttl: 3_000 }))
+  const claims = Array.from({ length: 100 }, () => claimOf('guarded', { limit: 100, ttl: 15_000 }))
   await acquire(storeOf(0), claimOf('guarded', { limit: 100 }))
   const locked = await transaction(server, 'select from holdfast.lease where name = $1 for key share', ['guarded'])
   const answers = await Promise.all(claims.map(claim => acquire(storeOf(0), claim)))

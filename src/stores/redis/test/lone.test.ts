@@ -119,11 +119,14 @@ async function prepare({ counter, state }: Circumstances): Promise<void> {
 /** What the program does, and the script if the program cannot decide, is what the script does alone. */
 async function isEqual(circumstances: Circumstances, change?: (source: string) => string): Promise<boolean> {
   const request = requests[circumstances.request] ?? ''
+  const begun = performance.now()
   await prepare(circumstances)
   const expected = await asScript(request)
   await prepare(circumstances)
   const first = await alone(request, change)
-  return isDeepStrictEqual(first.reply === '' ? await asScript(request) : first, expected)
+  const isSame = isDeepStrictEqual(first.reply === '' ? await asScript(request) : first, expected)
+  // Times are compared in whole seconds, so on a busy machine they may differ.
+  return isSame || (performance.now() - begun > 400 && (await isEqual(circumstances, change)))
 }
 
 describe('a small program answers and keeps what the script does, or nothing', () => {

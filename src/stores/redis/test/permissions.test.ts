@@ -215,7 +215,7 @@ test('a full server still says that a lease is gone', async () => {
 test('a full server keeps the positions of waiters, also of one that asks', async () => {
   await using full = await startRedis()
   await using store = storeOf(new Redis({ port: full.port, lazyConnect: true }))
-  const [holder, waiter] = [claimOf('full', { ttl: 60_000 }), claimOf('full', { queue: true, ttl: 1_000 })]
+  const [holder, waiter] = [claimOf('full', { ttl: 60_000 }), claimOf('full', { queue: true, ttl: 3_000 })]
   await hold(store, holder)
   const ended = new AbortController()
   let wakes = 0
@@ -227,7 +227,7 @@ test('a full server keeps the positions of waiters, also of one that asks', asyn
   expect(await acquire(store, waiter)).toMatchObject({ kept: true })
   await full.call('CONFIG', 'SET', 'maxmemory', '1')
   expect(await acquire(store, waiter)).toMatchObject({ held: false, ahead: 0 })
-  await sleep(2_000) // twice as long as its position lasts
+  await sleep(6_000) // twice as long as its position lasts
   expect(await look(store, { name: 'full' })).toMatchObject([{ state: 'held' }, { state: 'waiting' }])
   const before = wakes
   expect(await store.release(holder, signal)).toBe('released')

@@ -43,7 +43,7 @@ keptPositions(() => ({
 test('keeping a position does not change the round trip that its claim states', async () => {
   await using store = storeOf(new Redis({ port: server.port, lazyConnect: true }))
   await hold(store, claimOf('a'))
-  const waiter = claimOf('a', { queue: true, ttl: 1_000, roundTrip: 600 })
+  const waiter = claimOf('a', { queue: true, ttl: 3_000, roundTrip: 600 })
   await acquire(store, waiter)
   const stored = (): Promise<unknown> => server.call('HGET', `${KEY}:claim`, waiter.id)
   const lapses = (): Promise<unknown> => server.call('ZSCORE', `${KEY}:lapse`, waiter.id)

@@ -15,7 +15,7 @@ let url: string
 let env: { HOLDFAST_STORE: string }
 beforeAll(async () => {
   nodes = await startNodes(3, () => ({ password }))
-  url = nodes.url(`trustRestarted=true&nodeTimeout=500&password=${encoded}`)
+  url = nodes.url(`trustRestarted=true&nodeTimeout=2000&password=${encoded}`)
   env = { HOLDFAST_STORE: url }
 })
 afterAll(async () => {
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 test('a command runs under a lease of a majority, and continues when a node dies', async () => {
   const job = ['sh', '-c', 'echo ready $HOLDFAST_STORE; while [ ! -e done ]; do sleep 0.1; done; exit 5']
-  const running = start(['run', 'job', '--ttl', '1500ms', '--', ...job], { env })
+  const running = start(['run', 'job', '--ttl', '6s', '--', ...job], { env })
   await running.prints(`ready ${url}`)
   expect((await nodes.holders('job')).filter(id => id !== undefined).length).toBeGreaterThanOrEqual(2)
   await nodes.servers[1]?.kill()
@@ -54,14 +54,14 @@ test('--at-least holds the name at a majority after the process has ended, until
 })
 
 test('--at-least longer than maxTtl keeps the process running, which continues to renew', async () => {
-  const short = nodes.url(`maxTtl=2500&prefix=short&nodeTimeout=500&password=${encoded}`)
+  const short = nodes.url(`maxTtl=6500&prefix=short&nodeTimeout=2000&password=${encoded}`)
   await nodes.age('short')
-  const running = start(['run', 'long', '--ttl', '2s', '--at-least', '1m', '--', 'echo', 'ran'], {
+  const running = start(['run', 'long', '--ttl', '6s', '--at-least', '1m', '--', 'echo', 'ran'], {
     env: { HOLDFAST_STORE: short },
   })
   await running.prints('ran')
   const rival = await connect(short)
-  for (const end = performance.now() + 3_500; performance.now() < end; await new Promise(next => setTimeout(next, 50)))
+  for (const end = performance.now() + 8_000; performance.now() < end; await new Promise(next => setTimeout(next, 50)))
     expect(await rival.tryAcquire('long', { ttl: 1_000 })).toBeUndefined()
   expect(running.child.exitCode).toBeNull()
   running.kill('SIGTERM')

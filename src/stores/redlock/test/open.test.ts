@@ -54,7 +54,7 @@ describe('a URL', () => {
 
   test('has credentials for each server, and common ones for the others', async () => {
     const [first, second, third] = addresses
-    const options = 'trustRestarted=true&nodeTimeout=250'
+    const options = 'trustRestarted=true&nodeTimeout=2000'
     for (const url of [
       `redlock://app:pw0@${first},app:pw1@${second},app:pw2@${third}?${options}`,
       `redlock://${addresses.join(',')}?username=app&password=pw&${options}`,

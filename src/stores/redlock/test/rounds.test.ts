@@ -210,19 +210,19 @@ describe('the ttl of a grant', () => {
   })
 
   test.each([
-    [1 / 3, 1_500, false],
-    [1, 1_500, true],
-  ])('with an acquireShare of %f, votes that take 800 ms of %i ms: held is %s', async (acquireShare, ttl, held) => {
+    [1 / 3, 4_500, false],
+    [1, 4_500, true],
+  ])('with an acquireShare of %f, votes that take 1600 ms of %i ms: held is %s', async (acquireShare, ttl, held) => {
     await using nodes = await startNodes(3)
-    const options = { ...TRUSTED, nodeTimeout: 2_000, acquireShare }
+    const options = { ...TRUSTED, nodeTimeout: 4_000, acquireShare }
     const store = await nodes.connected(options)
-    for (const { down } of nodes.proxies) down.delay(800)
+    for (const { down } of nodes.proxies) down.delay(1_600)
     const claim = claimOf('a', { ttl })
     if (held) expect(await acquire(store, claim)).toMatchObject({ held: true })
     else {
       const error = await failureOf(acquire(store, claim))
       expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
-      expect(error.message).toMatch(/^the votes took \d+ ms: more than 500 ms leave too little of the ttl$/)
+      expect(error.message).toMatch(/^the votes took \d+ ms: more than 1500 ms leave too little of the ttl$/)
       // Sooner than by its ttl, which the slow answers have not used up.
       await until('they are given back', async () => (await nodes.holders('a')).every(id => id === undefined))
       expect((await nodes.kept('a')).every(kept => kept?.id === claim.id)).toBe(true)

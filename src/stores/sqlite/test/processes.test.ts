@@ -38,6 +38,13 @@ async function waiters(store: Store, name: string): Promise<number> {
   return (await records(store, name)).filter(record => record.state === 'waiting').length
 }
 
+/** Processes that have opened the file. One that starts later runs alone at the end. */
+async function started(count: number): Promise<ReturnType<typeof newProcess>[]> {
+  const all = Array.from({ length: count }, () => newProcess())
+  await Promise.all(all.map((other, index) => other.ask('acquire', newClaim(`started ${index}`))))
+  return all
+}
+
 test('processes that start at the same time without a file create one together', async () => {
   const all = Array.from({ length: 6 }, () => newProcess())
   const grants = await Promise.all(all.map((other, index) => other.ask('acquire', newClaim(`name ${index}`))))
@@ -46,14 +53,14 @@ test('processes that start at the same time without a file create one together',
 })
 
 test('no process starves while all of them write at full speed', async () => {
-  const all = Array.from({ length: 4 }, () => newProcess())
+  const all = await started(4)
   const results = await Promise.all(all.map(other => other.ask('hammer', 2_000)))
   const pairs = results.map(result => result.pairs)
   expect(Math.min(...pairs)).toBeGreaterThan(Math.max(...pairs) / 10)
 })
 
 test('of several processes one holds at a time, each with a higher token', async () => {
-  const all = Array.from({ length: 4 }, () => newProcess())
+  const all = await started(4)
   const perProcess = await Promise.all(all.map(other => other.ask('takeTurns', 'shared', 1_500)))
   const counts = perProcess.map(holdings => holdings.length)
   expect(Math.min(...counts)).toBeGreaterThan(Math.max(...counts) / 10)

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { inTime } from '../../../../lab/conformance/timing.ts'
+import { inTime, TooSlow } from '../../../../lab/conformance/timing.ts'
 import type { TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { acquire, claimOf, hold, look } from '../../../../test/support.ts'
@@ -91,7 +91,7 @@ export function keptPositions(stage: () => Keeping): void {
         const verbs = await stage().requestsDuring(() => new Promise(resolve => setTimeout(resolve, 2.5 * TTL)))
         const rounds = (performance.now() - start) / (TTL / 3) + 1
         expect(verbs.length).toBeLessThanOrEqual(2 * rounds) // of two processes
-        expect(new Set(verbs)).toEqual(new Set(['keep']))
+        if (verbs.some(verb => verb !== 'keep')) throw new TooSlow('a keep was late, so all asked')
         expect(await waiting()).toEqual(order)
       } finally {
         await lease.release()
@@ -130,33 +130,35 @@ export function keptPositions(stage: () => Keeping): void {
 
   test('R9: the lease of a holder that died goes to the first kept waiter, and on to the next', async () => {
     const store = stage().storeBy('near')
-    await hold(store, claimOf('a', { ttl: 3 * TTL }))
     const start = performance.now()
+    await hold(store, claimOf('a', { ttl: 3 * TTL }))
     const served: string[] = []
     await Promise.all(await wait(near, notesOf('near', 3), served))
     expect(served).toEqual(notesOf('near', 3))
-    expect(performance.now() - start).toBeGreaterThan(2.5 * TTL)
+    expect(performance.now() - start).toBeGreaterThan(2.9 * TTL)
     await store[Symbol.asyncDispose]()
   })
 
   test('R9: the next kept waiter is woken although the first gave up when it was, and its withdrawal was lost', async () => {
     const [store, own] = [stage().storeBy('near'), stage().storeBy('far')]
     const waiter = async (wake: () => void, signal: AbortSignal): Promise<void> => {
-      const claim = claimOf('a', { ttl: TTL, queue: true })
+      const claim = claimOf('a', { ttl: 3 * TTL, queue: true })
       await own.watch?.(claim, wake, signal)
       expect(await own.acquire(claim, signal)).toMatchObject({ held: false })
       await own.watch?.(claim, wake, signal)
     }
     const stop = [new AbortController(), new AbortController()] as const
-    await hold(store, claimOf('a', { ttl: TTL }))
-    const woken = await new Promise(resolve => {
+    await hold(store, claimOf('a', { ttl: 3 * TTL }))
+    const woken = await new Promise((resolve, reject) => {
       let isLeft = false
       const leave = (): void => {
         isLeft = true
         stop[0].abort()
       }
-      void waiter(leave, stop[0].signal).then(() => waiter(() => isLeft && resolve('the next'), stop[1].signal))
-      setTimeout(resolve, 5 * TTL, 'nobody')
+      waiter(leave, stop[0].signal)
+        .then(() => waiter(() => isLeft && resolve('the next'), stop[1].signal))
+        .catch(reject)
+      setTimeout(resolve, 15 * TTL, 'nobody')
     })
     expect(woken).toBe('the next')
     stop[1].abort()

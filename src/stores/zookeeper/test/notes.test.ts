@@ -61,7 +61,7 @@ test('a lease that moves to the session of another client, or of another ttl, ke
   for (const [store, ttl] of [
     [two, 10_000],
     [one, 20_000],
-    [two, 500],
+    [two, 4_000],
   ] as const) {
     expect(await store.renew({ ...claim, ttl }, signal)).toBeDefined()
     expect(await noteOf(one, 'moves')).toBe('new')

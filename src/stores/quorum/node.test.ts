@@ -39,6 +39,23 @@ test('a node is waited for while it connects, and from then on for its timeout',
   expect(await second).toMatchObject({ message: 'no answer within 50 ms' })
 })
 
+test('a node that could not be reached is not waited for as long again, and serves whenever it answers', async () => {
+  const { clock, member, node } = setUp()
+  member.onRelease = never
+  const first = failure(node.ask(release))
+  await clock.advance(1_050)
+  await first
+  await clock.advance(100)
+  const connected = Promise.withResolvers<boolean>()
+  member.onRelease = () => connected.promise
+  const probe = failure(node.ask(release))
+  await clock.advance(50)
+  expect(await probe).toMatchObject({ message: 'no answer within 50 ms' })
+  connected.resolve(true)
+  await clock.advance(1)
+  expect(node.record).toEqual({ name: 'a:6379', state: 'serving' })
+})
+
 test('a node that answers other requests is not unresponsive, however long one request waits', async () => {
   const { clock, member, node } = setUp()
   await node.ask(release)

@@ -7,7 +7,10 @@ import type { Clock } from '../../contract/time.ts'
 import { FlightTimer } from '../wire/timeouts.ts'
 import type { Answer, Member } from './member.ts'
 
-/** Additional milliseconds for the first request to a node, which has to connect. */
+/**
+ * Additional milliseconds for the first requests to a node, which have to connect. Once one has failed, the next ones have
+ * the timeout alone: a claim waits for every node if none wins, and keeps its votes meanwhile.
+ */
 const TO_CONNECT = 1_000
 
 /** Milliseconds between probes of an unresponsive node. Other requests to it fail at once. */
@@ -104,7 +107,7 @@ export class Node {
     const { owed = false, timeout = this.#timeout } = options
     if (owed) this.#owed += 1
     return new Promise((resolve, reject) => {
-      const limit = this.#hasServed ? timeout : timeout + TO_CONNECT
+      const limit = this.#hasServed || this.#failure ? timeout : timeout + TO_CONNECT
       const giveUp = (): void => {
         this.#waiting.remove(entry)
         const error = new LeaseError('OUTCOME_UNKNOWN', `no answer within ${limit} ms`)

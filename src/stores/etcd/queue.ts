@@ -39,6 +39,8 @@ export class Queue {
   #keeping: NodeJS.Timeout | undefined
   #keepAt = Number.POSITIVE_INFINITY
   #isOver = false
+  /** The number of claims that join now. */
+  #joining = 0
 
   /** `onEnd` is called when nobody has waited for some time. The queue is not used again. */
   constructor(name: string, parts: Parts, onEnd: () => void) {
@@ -47,7 +49,7 @@ export class Queue {
     this.#followed = new FollowedName(name, parts, lost => this.#changed(lost))
     this.leases = new PositionLeases(parts.leases, parts.clock)
     const look = (): void => {
-      if (this.waiters.size > 0 || this.#wakes.size > 0) return
+      if (this.waiters.size > 0 || this.#wakes.size > 0 || this.#joining > 0) return
       this.end()
       onEnd()
     }
@@ -78,6 +80,16 @@ export class Queue {
   /** See `FollowedName.agrees`. */
   agrees(limit: number): Promise<boolean> {
     return this.#followed.agrees(limit)
+  }
+
+  /** The queue does not end while a claim joins it: that would revoke the lease of its position. */
+  async whileJoining<Answer>(join: () => Promise<Answer>): Promise<Answer> {
+    this.#joining += 1
+    try {
+      return await join()
+    } finally {
+      this.#joining -= 1
+    }
   }
 
   /** Adds a waiter. `read`: all keys of the name, with this position. */

@@ -186,6 +186,7 @@ export class EtcdStore implements Store {
         if (taken && 'held' in taken) return taken
         return (await this.#recovery.settle(claim)) ?? this.#takeBeside(claim, taken, signal)
       })
+      if (!entered && !claim.queue) sharers.forget(id) // it does not ask again
       return entered ? entered.answer : notYet
     } finally {
       if (sharers.isIdle && this.#sharers.get(name) === sharers) this.#sharers.delete(name)

@@ -56,10 +56,14 @@ export class Waiting {
   }
 
   /** Joins the queue. Resolves to `undefined` if the claim has already lost its position. */
-  async join(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
+  join(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
+    const queue = this.#queue(claim.name)
+    return queue.whileJoining(() => this.#join(claim, queue, signal))
+  }
+
+  async #join(claim: Claim, queue: Queue, signal: AbortSignal): Promise<Grant | Busy | undefined> {
     const { keys, gateway } = this.#parts
     const { name, id, ttl } = claim
-    const queue = this.#queue(name)
     const limit = requestLimit(ttl)
     const { lease, answer, whole } = await this.#sendJoin(claim, queue, signal)
     const waiter = { lease, ttl, askedAt: this.#parts.clock.now(), mayHold: false }

@@ -203,7 +203,7 @@ export class Group implements Listener {
 
   /** From now on, `id` is woken when this node is deleted. Resolves to `false` if the node is already gone. */
   arm(connection: Connection, name: string, node: string, id: string, delay: number): Promise<boolean> {
-    return this.#arm(connection, this.#settings.paths.node(name, node), id, delay, () => true)
+    return this.#arm(connection, this.#settings.paths.node(name, node), id, delay)
   }
 
   /**
@@ -219,16 +219,17 @@ export class Group implements Listener {
     path: string,
     id: string,
     delay: number,
-    isCurrent: (stat: Stat) => boolean,
+    isCurrent?: (stat: Stat) => boolean,
   ): Promise<boolean> {
-    // A watch that was set before reports the next change, and then ends.
+    // A watch that was set before reports the next change, and then ends. It may have been set after other changes.
     const isWatched = this.watches.at(path).length > 0
     this.watches.add(path, id, delay)
-    if (isWatched) return true
+    if (isWatched && !isCurrent) return true
     try {
       const { stat } = await this.send(connection, getChildren(path, true))
-      if (!isCurrent(stat)) this.watches.tell(path)
-      return isCurrent(stat)
+      const isMissed = isCurrent?.(stat) === false
+      if (isMissed) this.watches.tell(path)
+      return !isMissed
     } catch (error) {
       this.watches.tell(path)
       if (isRefused(error, code.noNode)) return false

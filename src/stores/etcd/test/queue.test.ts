@@ -255,6 +255,26 @@ test('no waiter overtakes because the name was free when it came', async () => {
   watch.stop()
 })
 
+test('a waiter keeps its position although the answer to its join takes longer than a queue without waiters lasts', async () => {
+  await using store = storeOf([relay])
+  const holder = claimOf(name())
+  await hold(other, holder)
+  const [first, second] = [1, 2].map(() => claimOf(holder.name, { queue: true, ttl: 20_000 })) as [Claim, Claim]
+  const position = base64(`holdfast\t${holder.name}\tqueue\t${first.id}`)
+  const passes = Promise.withResolvers<void>()
+  relay.onAnswer = async (request, answer) => {
+    if (request.includes('request_put') && request.includes(position)) await passes.promise
+    return answer
+  }
+  const joining = store.acquire(first, signal)
+  await until('it has its position', async () => (await look(other, { name: holder.name })).length === 2)
+  expect(await other.acquire(second, signal)).toMatchObject({ held: false, ahead: 1 })
+  await sleep(2_500)
+  passes.resolve()
+  expect(await joining).toMatchObject({ held: false, ahead: 0 })
+  expect(await store.acquire(first, signal)).toMatchObject({ held: false, ahead: 0 })
+})
+
 test('a waiter whose position lapsed joins again at the end of the queue', async () => {
   const holder = claimOf(name())
   await hold(other, holder)

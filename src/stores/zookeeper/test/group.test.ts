@@ -90,6 +90,26 @@ test('when a node is deleted, only current waiters are woken', async () => {
   await group.close()
 })
 
+test('a waiter that watches all holders is told of a change before the watch of another waiter', async () => {
+  await using others = storeOf(server)
+  const permits = [1, 2].map(() => claimOf('all', { limit: 3 })) as [Claim, Claim]
+  for (const permit of permits) await hold(others, permit)
+  const told: string[] = []
+  const group = new Group(settingsWith(server, systemClock()), 10_000, {
+    wake: id => told.push(id),
+    lose: () => {},
+    hold: () => {},
+  })
+  const connection = await group.connection(0)
+  const before = (await group.put(connection, claimOf('all', { limit: 3 }), 'w')).queue
+  await others.release(permits[0], signal)
+  const after = (await group.put(connection, claimOf('all', { limit: 3 }), 'w')).queue
+  expect(await group.armAll(connection, 'all', after, 'late', 0)).toBe(true)
+  expect(await group.armAll(connection, 'all', before, 'early', 0)).toBe(false)
+  expect(told).toContain('early')
+  await group.close()
+})
+
 test('a watched waiter behind one that begins to hold is not woken, and its process knows that the name is held', async () => {
   await using others = storeOf(server)
   const [holder, next] = [claimOf('followed'), claimOf('followed', { queue: true })]

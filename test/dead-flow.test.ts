@@ -4,9 +4,11 @@ import { startMariaDb } from '../lab/servers/mariadb.ts'
 import { startPostgres } from '../lab/servers/postgres.ts'
 import { startProxy } from '../lab/servers/proxy.ts'
 import { startRedis } from '../lab/servers/redis.ts'
+import { until } from '../lab/servers/until.ts'
 import { startZooKeeper } from '../lab/servers/zookeeper.ts'
-import { connect } from '../src/connect.ts'
+import { connect, openStore } from '../src/connect.ts'
 import { migrate } from '../src/migrate.ts'
+import { signal } from './support.ts'
 
 interface Served extends AsyncDisposable {
   readonly host: string
@@ -61,6 +63,50 @@ test.each(Object.keys(engines))(
     await lease.release()
     expect(await other.acquire('a', { wait: 5_000 })).toBeDefined()
     await locks.close()
+    await proxy.stop()
+  },
+  60_000,
+)
+
+test.each(Object.keys(engines))(
+  '%s: names are listed again although the connection was cut silently, and nothing else is asked',
+  async engine => {
+    const [start, urlAt] = engines[engine] as (typeof engines)[string]
+    await using server = await start()
+    const proxy = await startProxy(server)
+    if (engine === 'postgres' || engine === 'mysql') await migrate(urlAt(server as never, server.port))
+    const locks = await connect(urlAt(server as never, proxy.port))
+    await using lease = await locks.acquire('a', { heartbeat: false })
+    const list = async (): Promise<string[]> => (await Array.fromAsync(locks.list())).map(({ name }) => name)
+    expect(await list()).toEqual(['a'])
+    for (const pipe of [...proxy.up.pipes, ...proxy.down.pipes]) pipe.deafen()
+    expect(await until('they are listed', () => list().catch(() => undefined))).toEqual(['a'])
+    await lease.release()
+    await locks.close()
+    await proxy.stop()
+  },
+  60_000,
+)
+
+test.each(Object.keys(engines))(
+  'R13 (%s): a break that was given up while the store connected ends no lease',
+  async engine => {
+    const [start, urlAt] = engines[engine] as (typeof engines)[string]
+    await using server = await start()
+    const proxy = await startProxy(server)
+    if (engine === 'postgres' || engine === 'mysql') await migrate(urlAt(server as never, server.port))
+    await using holder = await connect(urlAt(server as never, server.port))
+    await using lease = await holder.acquire('a')
+    await using store = await openStore(urlAt(server as never, proxy.port))
+    proxy.up.hold()
+    const caller = new AbortController()
+    const broken = store.break?.('a', { by: 'test' }, caller.signal).catch((error: unknown) => error)
+    await until('it connects', () => proxy.accepted > 0)
+    caller.abort(new Error('given up'))
+    proxy.up.pass()
+    await broken
+    await until('it is connected', () => Array.fromAsync(store.inspect({ name: 'a' }, signal)).catch(() => undefined))
+    await lease.extend()
     await proxy.stop()
   },
   60_000,

@@ -153,17 +153,18 @@ export class PostgresStore implements Store {
   }
 
   async break(name: string, { token: of, slot }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
-    signal.throwIfAborted()
     const until = performance.now() + LONGEST_REQUEST
     const breakLease = `select ${this.#names.call('break')}($1, $2::double precision, $3, $4), $0`
     for (;;) {
-      const [kind, token] = await this.#connections.run(async (connection, sent): Promise<Answer> => {
+      const work = async (connection: PostgresConnection, sent: number): Promise<Answer> => {
         const deadline = String(connection.clock.at(until))
         const text = await connection.ask(breakLease, [name, deadline, String(of ?? ''), String(slot ?? '')])
         const [time, [answer]] = JSON.parse(String(text)) as [number, [Answer]]
         connection.clock.learn(time, sent)
         return answer
-      })
+      }
+      signal.throwIfAborted()
+      const [kind, token] = await this.#connections.run(work, { onOpened: () => signal.throwIfAborted() })
       if (kind === 'held') return BigInt(String(token))
       if (kind === 'exhausted') throw exhausted('; its lease was ended')
       if (kind === 'lost') return undefined

@@ -1,4 +1,5 @@
 import type { LeaseRecord, Query } from '../../contract/store.ts'
+import type { Wire } from './client.ts'
 import type { Keys } from './keys.ts'
 import { holderOf, memberOf, waiterOf } from './record.ts'
 import { LARGEST, type Requests } from './requests.ts'
@@ -113,26 +114,25 @@ async function* search(
   signal: AbortSignal,
 ): AsyncGenerator<string[], void> {
   const known = new Set<string>()
-  const wire = await requests.wire()
-  try {
-    for (const send of await wire.masters()) {
-      for (let cursor = ''; cursor !== '0'; ) {
-        signal.throwIfAborted()
-        const reply = await send(['SCAN', cursor || '0', 'MATCH', keys.pattern(prefix), 'COUNT', '1000'])
-        const [next, page] = reply as [unknown, unknown[]]
-        const found: string[] = []
-        for (const key of page) {
-          const name = keys.nameOf(String(key))
-          // The key of `a{` also matches the pattern of `a{}`.
-          if (!name?.startsWith(prefix) || known.has(name)) continue
-          known.add(name)
-          found.push(name)
-        }
-        cursor = String(next)
-        yield found
-      }
+  let searched: Wire | undefined
+  for (let node = 0, cursor = '0'; ; ) {
+    signal.throwIfAborted()
+    const reply = await requests.run(async wire => {
+      if (wire !== searched) [searched, node, cursor] = [wire, 0, '0'] // another server may answer: its cursors are others
+      return (await wire.masters())[node]?.(['SCAN', cursor, 'MATCH', keys.pattern(prefix), 'COUNT', '1000'])
+    })
+    if (reply === undefined) return
+    const [next, page] = reply as [unknown, unknown[]]
+    const found: string[] = []
+    for (const key of page) {
+      const name = keys.nameOf(String(key))
+      // The key of `a{` also matches the pattern of `a{}`.
+      if (!name?.startsWith(prefix) || known.has(name)) continue
+      known.add(name)
+      found.push(name)
     }
-  } catch (error) {
-    throw signal.aborted ? signal.reason : requests.failure(error)
+    cursor = String(next)
+    if (cursor === '0') node += 1
+    yield found
   }
 }

@@ -64,9 +64,9 @@ export class Requests {
     return requests.put({ verb, key, id, parameters, until, signal, read })
   }
 
-  /** Resolves to a connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */
-  async wire(): Promise<Wire> {
-    return (await this.#connections.current()).wire
+  /** Sends what the script cannot do. Rejects with a `LeaseError`. */
+  run<Answer>(work: (wire: Wire) => Promise<Answer>): Promise<Answer> {
+    return this.#connections.run(({ wire }) => work(wire))
   }
 
   /** The error for the caller of a request for this key that got this answer. */

@@ -13,9 +13,13 @@ interface Named extends BatchedRequest {
 const connection: Connection = { onEnd: () => {}, isOpen: () => true, close: () => {} }
 
 /** Requests to a server with scripted answers: one entry for each round trip. */
-function requestsOver(script: ('done' | 'stale' | 'locked' | Error)[], trips: string[][] = []) {
+function requestsOver(
+  script: ('done' | 'stale' | 'locked' | Error)[],
+  trips: string[][] = [],
+  open = async (): Promise<Connection> => connection,
+) {
   const connections = new Connections({
-    open: async () => connection,
+    open,
     failure: error => new LeaseError('OUTCOME_UNKNOWN', String(error)),
     judge: () => 'keep',
   })
@@ -37,8 +41,27 @@ function requestsOver(script: ('done' | 'stale' | 'locked' | Error)[], trips: st
       return undefined
     },
   })
-  return (name: string, until = performance.now() + 60_000): Promise<string> => requests.put({ name, until, signal })
+  return (name: string, until = performance.now() + 60_000, of = signal): Promise<string> =>
+    requests.put({ name, until, signal: of })
 }
+
+test('R13: a request that was given up while the connection opened is not sent', async () => {
+  for (const others of [[], ['kept']]) {
+    const trips: string[][] = []
+    const opened = Promise.withResolvers<Connection>()
+    const put = requestsOver([], trips, () => opened.promise)
+    const caller = new AbortController()
+    const given = put('given up', undefined, caller.signal)
+    const all = Promise.all(others.map(name => put(name)))
+    await new Promise(resolve => setImmediate(resolve))
+    caller.abort(new Error('given up'))
+    opened.resolve(connection)
+    await expect(given).rejects.toBe(caller.signal.reason)
+    await all
+    await put('next')
+    expect(trips).toEqual([...(others.length > 0 ? [others] : []), ['next']])
+  }
+})
 
 test('requests of one turn share round trips, up to the largest', async () => {
   const trips: string[][] = []

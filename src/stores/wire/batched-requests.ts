@@ -1,7 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import type { LeaseEvents } from '../../contract/lease-events.ts'
-import { Batch } from './batch.ts'
+import { Batch, isWanted } from './batch.ts'
 import type { Connection } from './connection.ts'
 import type { Connections } from './connections.ts'
 
@@ -71,22 +71,27 @@ export class BatchedRequests<Opened extends Connection, Own extends BatchedReque
   }
 
   /** Sends a batch. The next batch may be sent when this one is answered, or when the server is unresponsive. */
-  #send(requests: readonly Own[], next: () => void): void {
+  #send(batch: readonly Own[], next: () => void): void {
     const { connections, send } = this.#options
+    let requests = batch
     let isOver = false
     const leave = (): void => {
       if (!isOver) next()
       isOver = true
     }
     const work = (connection: Opened, sent: number): Promise<Reply> => send(connection, requests, sent)
-    connections.run(work, { patience: patienceOf(requests), onUnresponsive: leave }).then(
+    const onOpened = (): void => {
+      requests = requests.filter(isWanted)
+      if (requests.length === 0) throw batch[0]?.signal.reason
+    }
+    connections.run(work, { patience: patienceOf(batch), onUnresponsive: leave, onOpened }).then(
       reply => {
         leave()
         for (let index = 0; index < requests.length; index++) this.#settle(requests[index] as Own, reply, index)
       },
       error => {
         leave()
-        for (const request of requests) request.reject(error)
+        for (const request of batch) request.reject(error)
       },
     )
   }

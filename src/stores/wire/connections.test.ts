@@ -15,7 +15,7 @@ class Line {
 }
 
 /** `lines`: the connections that were opened. */
-function open(): { readonly connections: Connections<Line>; readonly lines: readonly Line[] } {
+function open(replaced?: () => void): { readonly connections: Connections<Line>; readonly lines: readonly Line[] } {
   const lines: Line[] = []
   const connections = new Connections<Line>({
     open: async () => {
@@ -25,6 +25,7 @@ function open(): { readonly connections: Connections<Line>; readonly lines: read
     },
     failure: error => new LeaseError('STORE_UNAVAILABLE', String(error)),
     judge: () => 'retire',
+    ...(replaced && { replaced }),
   })
   return { connections, lines }
 }
@@ -38,6 +39,30 @@ test('a connection that hangs is replaced although the two before it were given 
   void connections.run(() => new Promise<never>(() => {}), { patience: 100 }).catch(() => {})
   await expect.poll(() => lines.length).toBe(4)
   expect(await connections.run(async line => lines.indexOf(line))).toBe(3)
+  connections.close()
+})
+
+test('that another connection replaced one that was given up is told once it has answered', async () => {
+  let told = 0
+  const { connections, lines } = open(() => (told += 1))
+  const refuse = async (line: Line): Promise<void> => connections.doubt(line, new Error('READONLY'))
+  await connections.run(async () => {})
+  for (let round = 0; round < 3; round++) await connections.run(refuse)
+  expect(lines).toHaveLength(3)
+  expect(told).toBe(0)
+  for (let round = 0; round < 2; round++) await connections.run(async () => {})
+  expect(lines).toHaveLength(4)
+  expect(told).toBe(1)
+  connections.close()
+})
+
+test('a connection that hangs after two others is replaced a second later, although no other request comes', async () => {
+  const { connections, lines } = open()
+  for (let hung = 1; hung <= 3; hung++) {
+    void connections.run(() => new Promise<never>(() => {}), { patience: 100 }).catch(() => {})
+    if (hung < 3) await expect.poll(() => lines.length).toBe(hung + 1)
+  }
+  await expect.poll(() => lines.length, { timeout: 3_500 }).toBe(4)
   connections.close()
 })
 

@@ -26,7 +26,7 @@ export interface Server<Opened extends Connection> {
    * at once, `replace` it when another one is open, or `keep` it.
    */
   judge(error: unknown, connection: Opened): 'retire' | 'replace' | 'keep'
-  /** Another connection has replaced one that was given up while it was open, perhaps one to another server. */
+  /** Another connection has answered, after one was given up while it was open: perhaps it is one to another server. */
   replaced?(): void
 }
 
@@ -38,6 +38,8 @@ export interface RunOptions {
   readonly patience?: number | undefined
   /** Called if there is no answer in that time. */
   readonly onUnresponsive?: () => void
+  /** Called when a connection is open, if it had to be opened first. If this throws, nothing is sent (R13). */
+  readonly onOpened?: () => void
 }
 
 interface Flight<Opened> {
@@ -58,7 +60,7 @@ export class Connections<Opened extends Connection> {
   readonly #server: Server<Opened>
   #current: Opened | undefined
   #openedAt = 0
-  /** Was the last connection given up while it was open? */
+  /** Was a connection given up while it was open, since one has answered? */
   #isGivenUp = false
   /** The current connection, once it has answered. */
   #proven: Opened | undefined
@@ -80,7 +82,10 @@ export class Connections<Opened extends Connection> {
   run<Answer>(work: Work<Opened, Answer>, options: RunOptions = {}): Promise<Answer> {
     const connection = this.#current
     if (connection?.isOpen() && !this.#end.signal.aborted) return this.#fly(connection, work, options)
-    return this.current(options.patience).then(opened => this.#fly(opened, work, options))
+    return this.current(options.patience).then(opened => {
+      options.onOpened?.()
+      return this.#fly(opened, work, options)
+    })
   }
 
   /** Resolves to a connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */
@@ -137,8 +142,6 @@ export class Connections<Opened extends Connection> {
     this.#retire()
     this.#current = connection
     this.#openedAt = performance.now()
-    if (this.#isGivenUp) this.#server.replaced?.()
-    this.#isGivenUp = false
     return connection
   }
 
@@ -158,10 +161,17 @@ export class Connections<Opened extends Connection> {
       this.#timer.watch(due)
       work(connection, sent).then(answer => {
         this.#land(entry)
-        if (this.#current === connection) this.#proven = connection
+        if (this.#current === connection) this.#prove(connection)
         resolve(answer)
       }, giveUp)
     })
+  }
+
+  /** Only now: a demoted master also lets itself be connected to, and waiters that were told then would only ask it. */
+  #prove(connection: Opened): void {
+    this.#proven = connection
+    if (this.#isGivenUp) this.#server.replaced?.()
+    this.#isGivenUp = false
   }
 
   /** A retired connection is closed with its last request: one that refuses every request must not stay open each time. */
@@ -189,16 +199,17 @@ export class Connections<Opened extends Connection> {
   }
 
   #replaceUnresponsive(flight: Flight<Opened>): void {
-    flight.due = flight.sent + LONGEST_REQUEST
-    this.#replace(flight.connection, flight.patience)
+    flight.due = this.#replace(flight.connection, flight.patience) ?? flight.sent + LONGEST_REQUEST
     flight.onUnresponsive?.()
   }
 
-  #replace(connection: Opened, patience?: number): void {
-    if (this.#current !== connection || this.#end.signal.aborted) return
+  /** Returns when to try again, if it is too early. */
+  #replace(connection: Opened, patience?: number): number | undefined {
+    if (this.#current !== connection || this.#end.signal.aborted) return undefined
     const mayHang = this.#proven !== connection && this.#retired.size >= MOST_RETIRED
-    if (mayHang && performance.now() < this.#openedAt + PATIENCE) return
+    if (mayHang && performance.now() < this.#openedAt + PATIENCE) return this.#openedAt + PATIENCE
     this.#open(patience).catch(() => {}) // the next request reports the reason
+    return undefined
   }
 
   #retire(): void {

@@ -1,13 +1,13 @@
-import type { Holding, Trace } from '../trace.ts'
+import { type Holding, isSplit, type Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
 
 /**
  * Tokens of a name, or of a slot of a shared name, are unique, never change during a lease, and increase from each grant
  * to those whose request left after it.
  */
-export function tokens({ grants, holdings }: Trace): Violation[] {
-  const held = [...holdings].flatMap(([key, holders]) => [...repeated(key, holders), ...fallen(key, holders)])
-  const changed = [...grants].flatMap(([name, granted]) =>
+export function tokens(trace: Trace): Violation[] {
+  const held = [...trace.holdings].flatMap(([key, holders]) => [...repeated(key, holders), ...fallen(key, holders, trace)])
+  const changed = [...trace.grants].flatMap(([name, granted]) =>
     granted.flatMap(({ op, token, writes }) =>
       writes
         .filter(write => write.token !== token)
@@ -28,7 +28,7 @@ function repeated(key: string, holders: readonly Holding[]): Violation[] {
 }
 
 /** Compares grants with the requests that left after them. */
-function fallen(key: string, holders: readonly Holding[]): Violation[] {
+function fallen(key: string, holders: readonly Holding[], trace: Trace): Violation[] {
   const violations: Violation[] = []
   let highest: Holding | undefined
   const received = holders.toSorted((one, other) => one.acquisition.granted - other.acquisition.granted)
@@ -39,7 +39,7 @@ function fallen(key: string, holders: readonly Holding[]): Violation[] {
       if (!highest || before.token > highest.token) highest = before
       next += 1
     }
-    if (!highest || token >= highest.token) continue
+    if (!highest || token >= highest.token || isSplit(trace, highest.acquisition.granted, at)) continue
     const what = `token ${token} was granted to a request that came after the grant of ${highest.token}`
     violations.push(violation(at, key, what, [highest.acquisition.op, op]))
   }

@@ -31,9 +31,9 @@ export interface Member {
   concede(key: ClaimKey, attempt: number): Promise<Answer<boolean>>
   /**
    * Takes the vote back from the claim `id`, or from any claim. Answers the last token, which it raises to at least `floor`
-   * if it took a vote back.
+   * if it took a vote back. It is not sent after `signal` has aborted.
    */
-  break(name: string, id: string | undefined, floor: number): Promise<Answer<Broken>>
+  break(name: string, id: string | undefined, floor: number, signal: AbortSignal): Promise<Answer<Broken>>
   /** Raises the last token of a free name to `token`. Resolves to true if it is that high now. */
   raise(name: string, token: number): Promise<Answer<boolean>>
   /** Reads the holder, and a page of the queue that begins after `from` waiters. */

@@ -164,7 +164,7 @@ export class QuorumStore implements Store {
     if (of !== undefined && id === undefined) return undefined
     this.#begin(signal)
     const floor = this.#nextAttempt()
-    const tally = await this.#quorum.poll(member => member.break(name, id, floor), whenAll<Broken>)
+    const tally = await this.#breakAt(name, id, floor, signal)
     if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
     // A claim with votes of a minority may have got the other votes meanwhile.
@@ -177,6 +177,17 @@ export class QuorumStore implements Store {
     // A majority must have that token, so that the token of the next holder is higher.
     if (tally.count(broken => broken.token >= token) < majority) await this.#raise(name, token)
     return BigInt(token)
+  }
+
+  /** What a node has not been sent when all have answered or failed is not sent any more: it could end a newer lease. */
+  async #breakAt(name: string, id: string | undefined, floor: number, signal: AbortSignal): Promise<Tally<Broken>> {
+    const over = new AbortController()
+    const given = AbortSignal.any([signal, over.signal])
+    try {
+      return await this.#quorum.poll(member => member.break(name, id, floor, given), whenAll<Broken>)
+    } finally {
+      over.abort(new LeaseError('OUTCOME_UNKNOWN', 'the break was given up'))
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -86,9 +86,9 @@ export class RedisMember implements Member {
     return this.#ask({ name, id, verb: 'concede', parameters: FORGET + attempt }, isDone)
   }
 
-  break(name: string, id: string | undefined, floor: number): Promise<Answer<Broken>> {
+  break(name: string, id: string | undefined, floor: number, signal: AbortSignal): Promise<Answer<Broken>> {
     const parameters = `0 0 0 ${floor}`
-    return this.#ask({ name, id: id ?? '-', verb: 'break', parameters }, brokenOf, LONGEST_REQUEST)
+    return this.#ask({ name, id: id ?? '-', verb: 'break', parameters }, brokenOf, LONGEST_REQUEST, signal)
   }
 
   raise(name: string, token: number): Promise<Answer<boolean>> {
@@ -123,15 +123,18 @@ export class RedisMember implements Member {
     this.#notifications.close()
   }
 
-  /** Sends a request. `limit`: milliseconds after which the server refuses it. @default never */
+  /**
+   * Sends a request. `limit`: milliseconds after which the server refuses it. @default never. Only a break has a signal:
+   * the majority decides about all others, and what they leave behind is conceded.
+   */
   #ask<Value>(
     { name, id, verb, parameters }: Omit<ScriptRequest, 'key' | 'limit'> & { readonly name: string },
     read: (answer: string, parts: readonly unknown[]) => Value,
     limit?: number,
+    signal = NEVER,
   ): Promise<Answer<Value>> {
     const request = { verb, key: this.#keys.lease(name), id, parameters, limit }
-    // This is not cancelled, because the majority decides.
-    return this.#requests.put(request, NEVER, (answer, _, state) => {
+    return this.#requests.put(request, signal, (answer, _, state) => {
       const parts = Array.isArray(answer) ? answer : []
       return { value: read(String(answer), parts), votesIn: Number(state) }
     })

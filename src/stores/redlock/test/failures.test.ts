@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
-import { failureOf, nodesOf } from '../../../../test/support.ts'
+import { failureOf, nodesOf, signal } from '../../../../test/support.ts'
 import { CHECK } from '../../../contract/request.ts'
 import { createLocks, type LeaseError, type Locks } from '../../../index.ts'
-import { type Fault, faults, heard, IMPATIENT, type Nodes, startNodes } from './support.ts'
+import { type Fault, faults, heard, IMPATIENT, type Nodes, startNodes, TRUSTED } from './support.ts'
 
 const TTL = 2_000
 const kinds = Object.keys(faults) as Fault[]
@@ -102,6 +102,20 @@ describe.concurrent('with three of five nodes', () => {
     for (const name of ['a', 'b']) await (await settled(name, rival.acquire(name))).release()
     await rival.close()
   })
+})
+
+test('R13: a break that was given up while no server could be reached ends no lease when they can', async () => {
+  await using nodes = await startNodes(3)
+  const store = nodes.store(IMPATIENT)
+  for (const { up } of nodes.proxies) up.hold()
+  expect(await failureOf(store.break?.('a', { by: 'test' }, signal) ?? Promise.resolve())).toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+  })
+  await using holder = createLocks(nodes.store(TRUSTED, nodes.servers))
+  const lease = await holder.acquire('a', { ttl: 60_000 })
+  for (const { up } of nodes.proxies) up.pass()
+  await until('it is connected', async () => (await nodesOf(store)).every(({ state }) => state === 'serving'))
+  await lease.extend()
 })
 
 test('a holder is notified in time that a majority is gone', async () => {

@@ -112,7 +112,7 @@ test('R13: a break that was given up while no server could be reached ends no le
     code: 'STORE_UNAVAILABLE',
   })
   await using holder = createLocks(nodes.store(TRUSTED, nodes.servers))
-  const lease = await holder.acquire('a', { ttl: 60_000 })
+  await using lease = await holder.acquire('a', { ttl: 60_000 })
   for (const { up } of nodes.proxies) up.pass()
   await until('it is connected', async () => (await nodesOf(store)).every(({ state }) => state === 'serving'))
   await lease.extend()

@@ -27,7 +27,7 @@ export function page(proofs: readonly Proof[]): string {
     '# What the fault lab showed',
     'A run takes 15 minutes: clients compete for names while servers and clients are killed, paused and cut off. Its log is then judged by seven promises: safety, tokens, answers, notified in time, waiting, no deadlock, recovery ([what they are](../../lab/judging.md)). [The specification](specification.md) says which answers are allowed.',
     "Each run has 5 clients, a ttl of 1 s, and all servers on one machine with two cores. So the clocks of two machines were never compared, and nothing ran on MySQL, Azure or Amazon's DynamoDB: see [servers](#servers).",
-    'Each row is the last run that was stored. Some runs beside others failed *recovery*, because the machine was too busy for its servers. These were repeated, and not stored. [results.json](results.json) has date, seed, times, faults, versions, machine and command of each run.',
+    'Each row is the last run that was stored. Some runs failed because the machine was too busy for its servers, or by a mistake of the judge. These were repeated, and not stored. [results.json](results.json) has date, seed, times, faults, versions, machine and command of each run.',
     '`./script/prove --engine redis` takes an hour, and without `--engine` eleven. To repeat one run, check out the commit of its row in a clone, run `./script/setup --servers`, and put `./script/` before the command in results.json. The seed repeats the faults, and not when the processes run.',
     EXPLAINED.map(([term, text]) => `- *${term}*: ${text}`).join('\n'),
     ...(unjudged.length > 0 ? [`Not judged in any run yet: ${unjudged.join(', ')}.`] : []),

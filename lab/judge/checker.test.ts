@@ -73,14 +73,6 @@ describe('tokens', () => {
     ])
   })
 
-  test('a second server that answers for a while does not know those of the first', () => {
-    const split = (at: number, until: number): Event =>
-      event('fault', at, { what: 'failover', target: 'it', forgets: true, splits: true, until })
-    const both = [...held(0, ONE, '5'), ...held(200, TWO, '4')]
-    expect(broken('tokens', ...both, split(150, 160))).toEqual([])
-    expect(broken('tokens', ...both, split(300, 310))).toHaveLength(1)
-  })
-
   test('concurrent requests may get tokens in any order', () => {
     const [, , ...rest] = held(200, TWO, '4')
     const waited = (sent: number): Event[] => [

@@ -43,6 +43,14 @@ describe('a paused client that receives its grant after that of a higher token',
     ])
   })
 
+  test('while two servers answer, a token may be lower than one of the other server', () => {
+    const low = [event('asked', 70, THREE), granted(75, THREE, '3', 70), event('releasing', 76, THREE)]
+    const split = (at: number): Event =>
+      event('fault', at, { what: 'failover', target: 'it', forgets: true, splits: true, until: at + 1 })
+    expect(broken('tokens', ...LATE, ...next(50), ...low, split(60))).toEqual([])
+    expect(broken('tokens', ...LATE, ...next(50), ...low, split(90))).toHaveLength(1)
+  })
+
   test('had lost the name before it died', () => {
     const died = [event('asked', 0, TWO), granted(60, TWO, '4', 2), event('died', 70, { client: 2, pid: 2 })]
     const last = [event('asked', 250, THREE), granted(300, THREE, '6'), event('releasing', 310, THREE)]

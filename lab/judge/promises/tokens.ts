@@ -6,7 +6,10 @@ import type { Violation } from '../violation.ts'
  * to those whose request left after it.
  */
 export function tokens(trace: Trace): Violation[] {
-  const held = [...trace.holdings].flatMap(([key, holders]) => [...repeated(key, holders), ...fallen(key, holders, trace)])
+  const held = [...trace.holdings].flatMap(([key, holders]) => [
+    ...repeated(key, holders),
+    ...fallen(key, holders, trace),
+  ])
   const changed = [...trace.grants].flatMap(([name, granted]) =>
     granted.flatMap(({ op, token, writes }) =>
       writes

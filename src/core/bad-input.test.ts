@@ -62,6 +62,7 @@ const perCall: [options: unknown, message: string][] = [
   [{ signal: null }, 'signal must be an AbortSignal, not null'],
   [{ signal: new AbortController() }, 'signal must be an AbortSignal, not an object'],
   [{ signal: 'SIGINT' }, 'signal must be an AbortSignal, not "SIGINT"'],
+  [{ maxBlocked: 5_000 }, "maxBlocked needs heartbeat: 'thread'"], // the default is true
   [{ heartbeat: true, maxBlocked: 5_000 }, "maxBlocked needs heartbeat: 'thread'"],
   [{ heartbeat: false, maxBlocked: 5_000 }, "maxBlocked needs heartbeat: 'thread'"],
 ]

@@ -294,3 +294,16 @@ test('when the heartbeat thread ends during an extension, the main thread renews
   expect(extension.error).toBe(error)
   expect(store.count('renew')).toBe(1)
 })
+
+test('the end of a session of this store is no loss after the heartbeat thread has moved the lease and ended', async () => {
+  const { clock, store, lease, renewals } = await byThread({
+    blocked: 0,
+    send: () => true,
+    extend: async () => undefined,
+  })
+  const tell = [...store.notifyLoss.values()]
+  renewals.takeOver(new LeaseError('STORE_UNAVAILABLE', 'the thread has ended'))
+  for (const lost of tell) lost()
+  await clock.advance(30_000)
+  lease.assertHeld()
+})

@@ -333,3 +333,18 @@ test('an attempt that fails after a later one was answered is no failure', async
   expect(failures).toEqual([])
   expect(store.count('renew')).toBe(3) // the beat is at 5,625, too
 })
+
+test('an attempt that is given up does not end the retry of a later one', async () => {
+  const { locks, clock, store } = stage({ ttl: 9_000 })
+  await using _ = await locks.acquire('a')
+  store.rule('renew', lost)
+  await clock.advance(2_625)
+  store.restore('renew')
+  await clock.advance(1_350)
+  store.rule('renew', lost)
+  await clock.advance(1_650) // the first is given up, and the next beat is lost
+  expect(store.count('renew')).toBe(3)
+  store.restore('renew')
+  await clock.advance(1_350)
+  expect(store.count('renew')).toBe(4)
+})

@@ -105,6 +105,11 @@ const AT_ONCE = 256
 /** Up to this many empty groups are kept: the next lease probably has the same ttl. */
 const MOST_GROUPS = 16
 
+/** A request for a lease. It is retried at the end of this step. */
+interface Attempt {
+  retryAt: number
+}
+
 /** The leases of one ttl. One timer beats for all of them, and another runs while answers are missing. */
 class Group {
   /** The lateness of its beats. */
@@ -116,8 +121,8 @@ class Group {
   /** Requests of this step that are not answered yet. */
   #inFlight = 0
   #atOnce = AT_ONCE
-  /** The leases that are not renewed yet although a request was sent, each with the step at whose end it is retried. */
-  readonly #unrenewed = new Map<Renewable, number>()
+  /** The leases that are not renewed yet although a request was sent, each with its last one. */
+  readonly #unrenewed = new Map<Renewable, Attempt>()
   #step = 0
   readonly #interval: number
   readonly #firstBeat: number
@@ -188,11 +193,16 @@ class Group {
 
   async #renew(lease: Renewable): Promise<void> {
     const step = this.#step
-    this.#retryAfter(lease, STEPS_WHEN_UNANSWERED)
+    const attempt = { retryAt: step + STEPS_WHEN_UNANSWERED }
+    this.#unrenewed.set(lease, attempt)
+    if (!this.#stopStep) this.#nextStep()
     this.#inFlight += 1
     const failure = await lease.renew()
-    if (!failure) this.#settle(lease)
-    else if (this.#unrenewed.has(lease)) this.#retryAfter(lease, STEPS_WHEN_FAILED)
+    // An earlier attempt says nothing about a later one.
+    if (this.#unrenewed.get(lease) === attempt) {
+      if (failure) attempt.retryAt = this.#step + STEPS_WHEN_FAILED
+      else this.#settle(lease)
+    }
     if (step !== this.#step) return
     this.#inFlight -= 1
     this.#send()
@@ -202,11 +212,6 @@ class Group {
     if (!this.#unrenewed.delete(lease) || this.#unrenewed.size > 0) return
     this.#stopStep?.()
     this.#stopStep = undefined
-  }
-
-  #retryAfter(lease: Renewable, steps: number): void {
-    this.#unrenewed.set(lease, this.#step + steps)
-    if (!this.#stopStep) this.#nextStep()
   }
 
   #nextStep(): void {
@@ -219,7 +224,7 @@ class Group {
     this.#inFlight = 0
     this.#atOnce *= 2
     this.#nextStep()
-    for (const [lease, end] of [...this.#unrenewed]) if (end <= this.#step) void this.#renew(lease)
+    for (const [lease, { retryAt }] of [...this.#unrenewed]) if (retryAt <= this.#step) void this.#renew(lease)
     this.#send()
   }
 }

@@ -157,6 +157,10 @@ export class HeldLease extends Held implements ListedLease {
     this.#handle.watch()
   }
 
+  get isReleasing(): boolean {
+    return this.releasing !== undefined
+  }
+
   check(): LeaseError | undefined {
     if (this.loss || this.releasing) return this.loss
     const passed = this.#deadline.passed(this.#core.clock.now(), this.renewals.isOn)
@@ -169,8 +173,7 @@ export class HeldLease extends Held implements ListedLease {
     this.lossReason = reason
     this.#stop()
     // Otherwise the store did not answer, and a release would wait for it in vain.
-    const isWell = !this.renewals.unsettled && !this.renewals.inFlight
-    this.#mayBeHeld = reason === 'max_hold' || (reason !== 'gone' && isWell)
+    this.#mayBeHeld = reason === 'max_hold' || (reason !== 'gone' && !this.renewals.unsettled)
     this.#end()
     this.aborting.abort(error)
     if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this.handle, reason, error })
@@ -202,7 +205,7 @@ export class HeldLease extends Held implements ListedLease {
 
   async #withdraw(): Promise<LeaseEnd> {
     const { renewals } = this
-    while (renewals.inFlight) await renewals.inFlight
+    while (renewals.unanswered) await renewals.unanswered
     const lease = this.loss ? undefined : this.handle
     const answer = await withdraw(this.#core, renewals.claim, renewals.unsettled, lease, this.#deadline.at)
     if (answer === 'gone' && !this.loss) this.lose('gone', 'was gone when it was released')

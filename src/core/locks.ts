@@ -211,17 +211,18 @@ export class CoreLocks implements Leasing {
   /** Completes the options of a call with the defaults. Throws `CLOSED`, and `INVALID_ARGUMENT` as `checkOptions`. */
   #terms(verb: Verb, options: AcquireOptions): AcquireTerms {
     checkOptions(options, this.store, this.family.hasThread)
-    if (options.maxBlocked !== undefined && (options.heartbeat ?? 'thread') !== 'thread')
+    const defaults = this.#defaults
+    const heartbeat = options.heartbeat ?? defaults.heartbeat ?? true
+    if (options.maxBlocked !== undefined && heartbeat !== 'thread')
       throw invalid("maxBlocked needs heartbeat: 'thread'")
     this.closing.assertOpen()
-    const defaults = this.#defaults
     return {
       ttl: options.ttl ?? defaults.ttl ?? DEFAULT_TTL,
       wait: isTry(verb) ? 0 : (options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY),
       maxWaiters: options.maxWaiters ?? defaults.maxWaiters ?? Number.POSITIVE_INFINITY,
       note: options.note ?? defaults.note ?? '',
       owner: options.owner ?? this.#owner,
-      heartbeat: options.heartbeat ?? defaults.heartbeat ?? true,
+      heartbeat,
       maxBlocked: options.maxBlocked ?? defaults.maxBlocked,
       maxHold: options.maxHold ?? defaults.maxHold,
       background: !runsWork(verb),

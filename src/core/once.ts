@@ -66,7 +66,9 @@ export async function once<Result>(
     return found ? hasRun(found) : { ran: true, result: result as Result }
   } catch (error) {
     if (found) return hasRun(found)
-    await marker.remove()
+    const removal = marker.remove()
+    host.inBackground(removal) // `close` waits for it
+    await removal
     throw error
   } finally {
     for (const stop of stops) stop()

@@ -139,6 +139,36 @@ test('a release waits for the renewal in flight, which cannot set the lease agai
   expect(clock.pending).toBe(1) // the heartbeat of the other's lease
 })
 
+test('a release does not wait for a renewal without an answer if a later one was answered, nor is it lost by that', async () => {
+  const { locks, clock, store, other } = stage({ ttl: 30_000 })
+  const lease = await locks.acquire('a')
+  let arrive = (): void => {}
+  store.rule('renew', forward => new Promise(resolve => (arrive = () => resolve(forward()))))
+  const first = follow(lease.extend())
+  await clock.advance(100)
+  store.restore('renew')
+  expect(await lease.extend()).toBeGreaterThan(29_000)
+  const release = follow(lease.release())
+  await clock.advance(0)
+  expect(release.value).toBe('released')
+  expect(await other.tryAcquire('a')).toBeDefined()
+  arrive()
+  await clock.advance(10_000)
+  expect(first.error).toMatchObject({ code: 'CLOSED' })
+  expect(release.value).toBe('released')
+})
+
+test('a renewal that failed long ago costs a release no second request', async () => {
+  const { locks, clock, store } = stage({ ttl: 30_000 })
+  const lease = await locks.acquire('a')
+  store.rule('renew', refused)
+  await expect(lease.extend()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  store.restore('renew')
+  await clock.advance(60_000)
+  expect(await lease.release()).toBe('released')
+  expect(store.count('release')).toBe(1)
+})
+
 test('a renewal that arrives after the release leaves nothing behind', async () => {
   const { locks, other, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')

@@ -5,7 +5,7 @@ import type { LossReason } from '../contract/lease-events.ts'
 import type { Entry } from '../contract/list.ts'
 import { request } from '../contract/request.ts'
 import type { Claim } from '../contract/store.ts'
-import { margin, requestLimit } from '../contract/time.ts'
+import { LONGEST_REQUEST, margin, requestLimit } from '../contract/time.ts'
 import type { Acquired } from './acquisition.ts'
 import type { LeaseCore } from './core.ts'
 import type { Deadline } from './deadline.ts'
@@ -20,6 +20,7 @@ interface RenewedLease {
   readonly remaining: number
   /** The loss, if one was detected. */
   readonly loss: LeaseError | undefined
+  readonly isReleasing: boolean
   /** Detects a loss at once, without waiting for a timer. */
   check(): LeaseError | undefined
   assertHeld(): void
@@ -28,19 +29,24 @@ interface RenewedLease {
   watchHandle(): void
 }
 
+/** A renewal that was sent at `sent`. */
+interface Flight {
+  readonly sent: number
+}
+
 /** The renewals of one lease, its current ttl, and the requests that may still arrive at the store. */
 export class Renewals implements Renewable {
   /** The claim, with the current ttl and note. */
   claim: Claim
   renewedAt: number
-  /** May an unanswered request still arrive at the store? */
-  unsettled: boolean
   readonly staleRequests: StaleRequests = new StaleRequests()
   readonly #core: LeaseCore
   readonly #lease: RenewedLease
   readonly #deadline: Deadline
-  /** The number of renewals that are not answered yet. */
-  #inFlight = 0
+  /** The renewals that are not answered yet. */
+  readonly #flights = new Set<Flight>()
+  /** The time until which an unanswered request may still arrive at the store. */
+  #unsettledUntil = Number.NEGATIVE_INFINITY
   #landed: PromiseWithResolvers<void> | undefined
   /** The request that changes the ttl. No other request may be in flight with it. */
   #change: Promise<LeaseError | undefined> | undefined
@@ -54,7 +60,7 @@ export class Renewals implements Renewable {
     this.#lease = lease
     this.claim = { ...claim, token: grant.token }
     this.renewedAt = sent
-    this.unsettled = unsettled
+    if (unsettled) this.#unsettledUntil = sent + LONGEST_REQUEST
     this.#deadline = deadline
   }
 
@@ -67,11 +73,22 @@ export class Renewals implements Renewable {
     return this.#beat !== undefined
   }
 
+  /** May an unanswered request still arrive at the store? */
+  get unsettled(): boolean {
+    return this.#flights.size > 0 || this.#core.clock.now() < this.#unsettledUntil
+  }
+
   /** Resolves when one of the renewals in flight has settled. `undefined`: none is in flight. */
   get inFlight(): Promise<void> | undefined {
-    if (this.#inFlight === 0) return undefined
+    if (this.#flights.size === 0) return undefined
     this.#landed ??= Promise.withResolvers()
     return this.#landed.promise
+  }
+
+  /** The same, if no later one was answered. Otherwise the answer of those in flight may have been lost: nobody needs it. */
+  get unanswered(): Promise<void> | undefined {
+    const isNewer = ({ sent }: Flight): boolean => sent > this.renewedAt
+    return [...this.#flights].some(isNewer) ? this.inFlight : undefined
   }
 
   start(): void {
@@ -83,16 +100,15 @@ export class Renewals implements Renewable {
     this.#failure = undefined
     const left = this.#core.heartbeat.leave(this.#beat)
     if (left) {
-      this.#inFlight += 1
-      void left.then(() => this.#land())
+      const flight = this.#takeOff(Number.POSITIVE_INFINITY)
+      void left.then(() => this.#land(flight))
     }
     this.#beat = undefined
   }
 
   /** Called when a renewal that another thread sent has failed with this error: it may still arrive. */
   expectStale(failure?: LeaseError): void {
-    this.unsettled = true
-    this.staleRequests.add(this.#core.clock.now(), this.ttl, failure)
+    this.#missed(this.#core.clock.now(), this.ttl, failure)
   }
 
   /** Implements `Lease.extend`. */
@@ -125,9 +141,21 @@ export class Renewals implements Renewable {
     return this.#change ?? this.#ask(true, this.ttl)
   }
 
-  #land(): void {
+  #takeOff(sent: number): Flight {
+    const flight = { sent }
+    this.#flights.add(flight)
+    return flight
+  }
+
+  /** A request that was sent at `sent` got no answer. */
+  #missed(sent: number, ttl: number, failure: LeaseError | undefined): void {
+    this.#unsettledUntil = Math.max(this.#unsettledUntil, sent + LONGEST_REQUEST)
+    this.staleRequests.add(sent, ttl, failure)
+  }
+
+  #land(flight: Flight): void {
     this.#change = undefined
-    this.#inFlight -= 1
+    this.#flights.delete(flight)
     this.#landed?.resolve()
     this.#landed = undefined
   }
@@ -142,14 +170,15 @@ export class Renewals implements Renewable {
     const before = deadline.at
     if (!deadline.isWatched) deadline.watch()
     deadline.shorten(sent + ttl - margin(ttl)) // if the answer is lost, the server may have set this ttl
-    this.#inFlight += 1
+    const flight = this.#takeOff(sent)
     try {
       const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
       const now = clock.now()
       statistics.answered(lease.handle, sent, now)
       if (lease.loss) return undefined
       if (grant?.token !== lease.token) {
-        lease.lose('gone')
+        const isReleased = lease.isReleasing && sent < this.renewedAt // the release did not wait for this one
+        if (!isReleased) lease.lose('gone')
         return undefined
       }
       if (sent < this.renewedAt) return undefined // a later request was answered first
@@ -162,8 +191,7 @@ export class Renewals implements Renewable {
       return undefined
     } catch (reason) {
       const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
-      this.unsettled = true
-      this.staleRequests.add(sent, ttl, error)
+      this.#missed(sent, ttl, error)
       statistics.failed(lease.handle, sent)
       if (this.renewedAt > sent) return undefined
       this.#failure = error
@@ -171,7 +199,7 @@ export class Renewals implements Renewable {
         events.heartbeat_failed.publish({ lease: lease.handle, error })
       return error
     } finally {
-      this.#land()
+      this.#land(flight)
     }
   }
 

@@ -109,8 +109,8 @@ export class ThreadRenewals {
           return isHeld
         },
         release: (key, signal) => store.release(key, signal),
-        // The worker reports losses through shared memory.
-        onLoss: (key, lost) => store.onLoss?.(key, () => deadline.isShared || lost()) ?? (() => {}),
+        // There is no `onLoss`. The worker reports losses through shared memory, and may have moved the lease to a session
+        // of its own. The end of this store's session says nothing then, also after the worker has ended: renewals tell.
       },
       heartbeat: {
         join: lease => new List<Renewable>().add(lease),

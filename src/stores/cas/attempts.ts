@@ -1,6 +1,6 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import type { Wakes } from '../rules/name.ts'
-import type { NameState } from '../rules/state.ts'
+import type { Holder, NameState } from '../rules/state.ts'
 import { fateOf } from './record.ts'
 import type { Pending } from './request.ts'
 
@@ -11,6 +11,8 @@ export interface Decision {
   readonly state: NameState | undefined
   readonly now: number
   readonly wakes: Wakes
+  /** What the claims held before. */
+  readonly held: ReadonlyMap<Pending, Holder>
 }
 
 /** A write that is not confirmed. */

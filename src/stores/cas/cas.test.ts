@@ -88,6 +88,28 @@ test('a renewal that is written after its lease has ended does not revive it for
   await hold(two, claimOf('a'))
 })
 
+test('a renewal whose write happens after the end of its lease grants nothing: another may have seen the end', async () => {
+  const system = new System()
+  const [one, two] = [system.start(), system.start()]
+  const claim = claimOf('a', { ttl: 1_000 })
+  await hold(one, claim)
+  expect(await look(two, { name: 'a' })).toHaveLength(1)
+  await pass(system, 900)
+  const { write } = system
+  system.write = async (...parameters) => {
+    await new Promise<void>(resolve => system.clock.after(150, resolve))
+    return write.apply(system, parameters)
+  }
+  const renewing = one.renew(claim, signal).catch(error => error)
+  await pass(system, 110)
+  expect(await look(two, { name: 'a' })).toHaveLength(0)
+  await pass(system, 50)
+  expect(await renewing).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  system.write = write
+  await hold(two, claimOf('a'))
+  expect(await one.renew(claim, signal)).toBeUndefined()
+})
+
 test('a read that lags ends no lease that was renewed meanwhile, where the register says that reads may lag', async () => {
   const system = Object.assign(new System(), { mayLag: true })
   const [one, two] = [system.start(), system.start()]

@@ -46,6 +46,8 @@ export interface Seen {
   readonly sent: number | undefined
   readonly received: number
   readonly age?: number | undefined
+  /** The write of this process that is seen. Others may have read the leases that it renewed since `sent`. */
+  readonly own?: string | undefined
 }
 
 /** A name without a record. */
@@ -74,20 +76,21 @@ export function parse(name: string, value: string): Stored {
  * what this process saw before each give a time at which it already was. The earliest counts. So a lease is never taken
  * to end too soon, if clocks run equally fast.
  */
-export function observe(stored: Stored, { sent, received, age = 0 }: Seen, before: View): View {
+export function observe(stored: Stored, { sent, received, age = 0, own }: Seen, before: View): View {
   const since = new Map<string, number>()
   const renewed = new Map<unknown, string>()
   const over = new Set<number>()
   const written = received - (age > 0 ? age : 0)
-  const sinceOf = (id: string, [write, elapsed]: Renewed): number => {
+  const sinceOf = (id: string, [write, elapsed]: Renewed, first = written - elapsed): number => {
     const key = `${id} ${write}`
-    const time = Math.min(written - elapsed, before.since.get(key) ?? Number.POSITIVE_INFINITY)
+    const time = Math.min(first, before.since.get(key) ?? Number.POSITIVE_INFINITY)
     since.set(key, time)
     return time
   }
   const holders = stored.holders.map(({ renewed: by, ...fields }) => {
     const { id, token, ttl } = fields
-    const ends = sinceOf(id, by) + ttl
+    const decided = by[0] === own && sent !== undefined ? sent - by[1] : undefined
+    const ends = sinceOf(id, by, decided) + ttl
     if ((sent !== undefined && ends <= sent) || before.over.has(token)) over.add(token)
     const holder: Holder = { ...fields, expires: over.has(token) ? Number.NEGATIVE_INFINITY : ends }
     renewed.set(holder, by[0])
@@ -106,6 +109,18 @@ export function observe(stored: Stored, { sent, received, age = 0 }: Seen, befor
   if (stored.changed) renewed.set('', stored.changed[0])
   const state = { holders, waiters, gone: new Map(gone), token: stored.token, changed }
   return { writes: stored.writes, state, since, renewed, over }
+}
+
+/** The same view, in which these leases are over. */
+export function without(view: View, tokens: ReadonlySet<number>): View {
+  const renewed = new Map(view.renewed)
+  const holders = view.state.holders.map(holder => {
+    if (!tokens.has(holder.token)) return holder
+    const over = { ...holder, expires: Number.NEGATIVE_INFINITY }
+    renewed.set(over, view.renewed.get(holder) ?? '')
+    return over
+  })
+  return { ...view, state: { ...view.state, holders }, renewed, over: new Set([...view.over, ...tokens]) }
 }
 
 /** What must be stored after decisions at `now`. `write` is the id of this write. */

@@ -5,12 +5,12 @@ import { backoff, Cancel, pause, request } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
 import { Name, type Wakes } from '../rules/name.ts'
-import type { NameState } from '../rules/state.ts'
+import type { Holder, NameState } from '../rules/state.ts'
 import { closed } from '../wire/failure.ts'
 import { type Attempt, Attempts, type Decision } from './attempts.ts'
-import { contended, full, LAST_TOKEN, unknown, usedUp } from './failure.ts'
+import { contended, full, LAST_TOKEN, late, unknown, usedUp } from './failure.ts'
 import { keyOf } from './key.ts'
-import { isChanged, NOTHING, observe, parse, type Stored, store, type View } from './record.ts'
+import { isChanged, NOTHING, observe, parse, type Stored, store, type View, without } from './record.ts'
 import type { Entry, Register } from './register.ts'
 import { isRefusal, limitOf, type Pending, type Request } from './request.ts'
 import { withoutRoom } from './room.ts'
@@ -171,7 +171,7 @@ export class SharedName<Version> {
         attempt.error = error // the write may have happened, which the next read shows
       }
       if (version !== undefined) {
-        this.#learn({ view: observe(stored, { sent: now, received: this.#now }, this.#view), version })
+        this.#learn({ view: observe(stored, { sent: now, received: this.#now, own: write }, this.#view), version })
         return this.#confirm(decision)
       }
       if (wasGuess && !attempt.error) continue
@@ -240,15 +240,18 @@ export class SharedName<Version> {
     const before = this.#view.state
     const answers = new Map<Pending, unknown>()
     const wakes = new Map<string, number>()
+    const held = new Map<Pending, Holder>()
     let state = before
     for (const asked of wanted) {
+      const holder = before.holders.find(({ id }) => id === asked.id)
+      if (holder) held.set(asked, holder)
       const rules = new Name(now, state, floor)
       answers.set(asked, asked.decide(rules))
       state = rules.state
       for (const [id, delay] of rules.wakes(asked.id)) wakes.set(id, delay)
     }
     if (state.token > LAST_TOKEN) throw usedUp(this.name)
-    return { answers, state: isChanged(before, state, now) ? state : undefined, now, wakes }
+    return { answers, state: isChanged(before, state, now) ? state : undefined, now, wakes, held }
   }
 
   /** Refuses the requests for which the record has no room. Returns true if there are any. */
@@ -276,8 +279,16 @@ export class SharedName<Version> {
     })
   }
 
-  /** What was decided is written. */
+  /** What was decided is written. A lease that ended meanwhile may have been seen to end, which its renewal does not undo. */
   #confirm(decision: Decision): void {
+    const now = this.#now
+    const over = new Set<number>()
+    for (const [asked, { token, expires }] of decision.held) {
+      if (expires > now || !isGrant(decision.answers.get(asked))) continue
+      over.add(token)
+      this.#settle(asked, () => asked.reject(late(this.name)))
+    }
+    if (over.size > 0) this.#view = without(this.#view, over)
     this.#answer(decision)
     this.#shared.wake(this.name, decision.wakes)
   }
@@ -291,6 +302,10 @@ export class SharedName<Version> {
   #settle(asked: Pending, how: () => void): void {
     if (this.#waiting.delete(asked)) how()
   }
+}
+
+function isGrant(answer: unknown): boolean {
+  return typeof answer === 'object' && answer !== null && 'held' in answer && answer.held === true
 }
 
 /** Milliseconds for which the record is needed if nobody writes it again. */

@@ -21,12 +21,12 @@ export class Changes {
     const { gateway, leases } = this.#parts
     const [seconds, limit] = [secondsOf(ttl), requestLimit(ttl)]
     const lease = leaseOf(id, seconds, found.mod_revision)
+    // A keepalive would not change what a stale request compares. So each renewal moves the key until one is answered.
+    leases.know(id, { lease: found.lease ?? '0', seconds, ...leases.known(id), mayMove: true })
     const beat = await leases.grant(lease, ttl, limit)
     const put = { request_put: { key: found.key, ignore_value: true, lease } }
     // A stale request must not undo a later change, so it compares the lease. The note may have changed.
     const compare = [madeAt(found.key, found.create_revision), onLease(found.key, found.lease)]
-    // A keepalive would not change what a stale request compares. So each renewal moves the key until one is answered.
-    leases.know(id, { lease: found.lease ?? '0', seconds, ...leases.known(id), mayMove: true })
     const { succeeded, header } = await gateway.txn({ compare, success: [put] }, limit)
     if (!succeeded) throw vanished()
     const { loan } = leases.known(id) ?? {}

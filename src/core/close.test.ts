@@ -305,3 +305,23 @@ test('close ends if the store has nothing to close, or throws', async () => {
     await expect(locks.close()).resolves.toBeUndefined()
   }
 })
+
+test('close waits until the mark of a run that lost its lease is removed', async () => {
+  const { locks, other, store, clock } = stage()
+  let remove = (): void => {}
+  store.rule('release', forward =>
+    store.count('release') === 1 ? forward() : new Promise(resolve => (remove = () => resolve(forward()))),
+  )
+  const run = follow(locks.once('a', { within: 60_000 }, () => other.break('a')))
+  await clock.advance(0)
+  const closing = follow(locks.close())
+  await clock.advance(500)
+  expect(store.count('release')).toBe(2)
+  expect(closing.settled).toBe(false)
+  store.restore('release')
+  remove()
+  await clock.advance(500)
+  expect(run.error).toMatchObject({ code: 'LEASE_LOST' })
+  expect(closing.settled).toBe(true)
+  expect(await other.once('a', { within: 60_000 }, async () => 1)).toEqual({ ran: true, result: 1 })
+})

@@ -285,26 +285,6 @@ test('close ends each look for the marker at once, and the work does not begin',
   }
 })
 
-test('close waits until the mark of a run that lost its lease is removed', async () => {
-  const { locks, other, store, clock } = stage()
-  let remove = (): void => {}
-  store.rule('release', forward =>
-    store.count('release') === 1 ? forward() : new Promise(resolve => (remove = () => resolve(forward()))),
-  )
-  const run = follow(locks.once('a', { within }, () => other.break('a')))
-  await clock.advance(0)
-  const closing = follow(locks.close())
-  await clock.advance(500)
-  expect(store.count('release')).toBe(2)
-  expect(closing.settled).toBe(false)
-  store.restore('release')
-  remove()
-  await clock.advance(500)
-  expect(run.error).toMatchObject({ code: 'LEASE_LOST' })
-  expect(closing.settled).toBe(true)
-  expect(await other.once('a', { within }, async () => 1)).toEqual({ ran: true, result: 1 })
-})
-
 test('what cannot be kept for so long is refused before anything is asked', async () => {
   const work = async (): Promise<void> => {}
   for (const [guarantees, options, says] of [

@@ -149,6 +149,6 @@ begin
     when _s.used > 0 then (
       select json_build_array(token::text, owner, note, ${since('expires_at')}, slot_limit, slots) from ${shared}
       where name = _name order by expires_at <= _now, slots limit 1
-    ) end, _s.waits, _isBlocked);
+    ) end, _s.waits and not _s.passed, _isBlocked);
 end $holdfast$;`
 }

@@ -168,7 +168,9 @@ export class Acquisition {
     this.#gracePeriods.hold(name) // other claims now read first
     const home = kind === 'w' ? waiting : group
     const connection = await home.connection(0)
-    return home.put(connection, claim, kind, await this.#roundTripOn(connection, attempt))
+    const roundTrip = await this.#roundTripOn(connection, attempt)
+    attempt.signal.throwIfAborted() // it may have waited for the session (R13)
+    return home.put(connection, claim, kind, roundTrip)
   }
 
   /** Replaces the node of the claim by one that waits, in the same position. `undefined`: the node is gone. */

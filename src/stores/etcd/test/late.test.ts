@@ -114,23 +114,23 @@ describe('a stale request', () => {
     expect(record?.remaining).toBeGreaterThan(15_000)
   })
 
-  test.each([
-    /ignore_value/,
-    /lease\/grant/,
-  ])('does not move a lease that was renewed for its former ttl meanwhile (%s)', async late => {
-    for (const first of [store, other]) {
-      const claim = claimOf(name())
-      await hold(first, claim)
-      const held = relay.holdBack(late)
-      const longer = failureOf(store.renew({ ...claim, ttl: 20_000 }, signal))
-      const pass = await held
-      expect(await store.renew(claim, signal)).toMatchObject({ ttl: 10_000 })
-      const lease = await leaseOf(claim.name)
-      pass()
-      expect(await longer).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
-      expect(await leaseOf(claim.name)).toBe(lease)
-    }
-  })
+  test.each([/ignore_value/, /lease\/grant/])(
+    'does not move a lease that was renewed for its former ttl meanwhile (%s)',
+    async late => {
+      for (const first of [store, other]) {
+        const claim = claimOf(name())
+        await hold(first, claim)
+        const held = relay.holdBack(late)
+        const longer = failureOf(store.renew({ ...claim, ttl: 20_000 }, signal))
+        const pass = await held
+        expect(await store.renew(claim, signal)).toMatchObject({ ttl: 10_000 })
+        const lease = await leaseOf(claim.name)
+        pass()
+        expect(await longer).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+        expect(await leaseOf(claim.name)).toBe(lease)
+      }
+    },
+  )
 
   test('does not end a lease that returned to its former ttl', async () => {
     const claim = claimOf(name())

@@ -134,6 +134,16 @@ test('after the clock was set back, each member has at most its own ttl left', a
   expect(await store.break('a', { by: 'test' }, signal)).toBeTypeOf('bigint')
 })
 
+test('the key of the positions lasts as long as the holders: a waiter that was passed has no other', async () => {
+  const [one, two] = [1, 2].map(() => permitOf({ limit: 2, ttl: 60_000 })) as [Claim, Claim]
+  await holdAll(one, two)
+  const [passed, next] = [1, 2].map(() => permitOf({ limit: 2, ttl: 5_000, queue: true })) as [Claim, Claim]
+  for (const claim of [passed, next]) expect(await acquire(store, claim)).toMatchObject({ held: false })
+  await store.release(two, signal)
+  await until('the first is passed', async () => (await acquire(store, next)).held)
+  expect(await client.pttl(`${KEY}:lapse`)).toBeGreaterThan(30_000)
+})
+
 test('a dead writer does not block readers once the key of the positions has ended', async () => {
   await holdAll(readerOf(), readerOf())
   await acquire(store, claimOf('a', { queue: true }))

@@ -45,7 +45,7 @@ local function enroll(key, name, id, ends, ttl, limit, units, token, details)
   name.next = nil
   if ends > name.ends then name.ends = ends end
   if tonumber(ttl) > tonumber(name.ttl) then name.ttl = ttl end
-  extend(key, { ':line', ':claim' }, name.ends - now)
+  extend(key, { ':line', ':lapse', ':claim' }, name.ends - now) -- a waiter that was passed is in the last two only
   return slots
 end
 

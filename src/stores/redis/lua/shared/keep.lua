@@ -36,5 +36,6 @@ function made.keep(key, _, lifetime, _, _, ids)
   local _, _, _, limit, units = waiterOf(call('HGET', key .. ':claim', first or scores[2]))
   local isNext = limit and fits(name, limit, units) and (ahead == 0 or ahead == 1 and passableAt(key, name) <= now)
   local at = isNext and now or soonest(key, name, ahead)
+  if at == math.huge then at = now end -- the name is free, and all of them have lost their positions
   return format('%.0f %d ', at, ahead) .. (first or '-') .. table.concat(lost, ' ')
 end

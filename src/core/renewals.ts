@@ -45,7 +45,7 @@ export class Renewals implements Renewable {
   readonly #deadline: Deadline
   /** The renewals that are not answered yet. */
   readonly #flights = new Set<Flight>()
-  /** The time until which an unanswered request may still arrive at the store. */
+  /** Until then, an unanswered request may arrive and do harm. A store refuses a withdrawn claim for as long (R4). */
   #unsettledUntil = Number.NEGATIVE_INFINITY
   #landed: PromiseWithResolvers<void> | undefined
   /** The request that changes the ttl. No other request may be in flight with it. */

@@ -1,6 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { openWire, type RedisDriver, type Wire } from '../../stores/redis/client.ts'
 import { Failures } from '../../stores/redis/failure.ts'
+import { scan } from '../../stores/redis/scan.ts'
 import { evaluate } from '../../stores/redis/script.ts'
 import { Connections } from '../../stores/wire/connections.ts'
 import type { Script } from './script.ts'
@@ -31,20 +32,10 @@ export class Connection {
     return this.#connections.run(wire => evaluate(wire, this.#loaded.get(wire) ?? new Set(), script, keys, args))
   }
 
-  /** Finds all matching keys, in a cluster on all nodes. Takes one request per thousand keys of the database. */
+  /** Finds all matching keys. */
   async scan(pattern: string): Promise<string[]> {
-    const found = new Set<string>()
-    for (let node = 0, cursor = '0'; ; ) {
-      const answer = await this.#connections.run(async wire => {
-        const send = (await wire.masters())[node]
-        return send?.(['SCAN', cursor, 'MATCH', pattern, 'COUNT', '1000'])
-      })
-      if (answer === undefined) return [...found].sort()
-      const [next, page] = answer as [unknown, unknown[]]
-      for (const key of page) found.add(String(key))
-      cursor = String(next)
-      if (cursor === '0') node += 1
-    }
+    const pages = await Array.fromAsync(scan(work => this.#connections.run(work), pattern))
+    return [...new Set(pages.flat())].sort()
   }
 
   close(): void {

@@ -1,8 +1,8 @@
 import type { LeaseRecord, Query } from '../../contract/store.ts'
-import type { Wire } from './client.ts'
 import type { Keys } from './keys.ts'
 import { holderOf, memberOf, waiterOf } from './record.ts'
 import { LARGEST, type Requests } from './requests.ts'
+import { scan } from './scan.ts'
 
 /** Comes before all claims of a name. */
 const FIRST = '-inf'
@@ -106,7 +106,7 @@ export async function namesFrom(
   return names
 }
 
-/** Yields for each page of keys the names that no earlier page had. In a cluster it searches one node after the other. */
+/** Yields for each page of keys the names that no earlier page had. */
 async function* search(
   requests: Requests,
   keys: Keys,
@@ -114,25 +114,17 @@ async function* search(
   signal: AbortSignal,
 ): AsyncGenerator<string[], void> {
   const known = new Set<string>()
-  let searched: Wire | undefined
-  for (let node = 0, cursor = '0'; ; ) {
-    signal.throwIfAborted()
-    const reply = await requests.run(async wire => {
-      if (wire !== searched) [searched, node, cursor] = [wire, 0, '0'] // another server may answer: its cursors are others
-      return (await wire.masters())[node]?.(['SCAN', cursor, 'MATCH', keys.pattern(prefix), 'COUNT', '1000'])
-    })
-    if (reply === undefined) return
-    const [next, page] = reply as [unknown, unknown[]]
+  signal.throwIfAborted()
+  for await (const page of scan(work => requests.run(work), keys.pattern(prefix))) {
     const found: string[] = []
     for (const key of page) {
-      const name = keys.nameOf(String(key))
+      const name = keys.nameOf(key)
       // The key of `a{` also matches the pattern of `a{}`.
       if (!name?.startsWith(prefix) || known.has(name)) continue
       known.add(name)
       found.push(name)
     }
-    cursor = String(next)
-    if (cursor === '0') node += 1
     yield found
+    signal.throwIfAborted()
   }
 }

@@ -82,14 +82,14 @@ export class Connections<Opened extends Connection> {
   run<Answer>(work: Work<Opened, Answer>, options: RunOptions = {}): Promise<Answer> {
     const connection = this.#current
     if (connection?.isOpen() && !this.#end.signal.aborted) return this.#fly(connection, work, options)
-    return this.current(options.patience).then(opened => {
+    return this.#usable(options.patience).then(opened => {
       options.onOpened?.()
       return this.#fly(opened, work, options)
     })
   }
 
   /** Resolves to a connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */
-  async current(patience?: number): Promise<Opened> {
+  async #usable(patience?: number): Promise<Opened> {
     if (this.#end.signal.aborted) throw closed()
     if (this.#current?.isOpen()) return this.#current
     const isJoining = this.#opening !== undefined

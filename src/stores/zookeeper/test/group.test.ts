@@ -21,6 +21,11 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
+/** A group that only wakes waiters. */
+function groupThat(wakes: (id: string) => void, settings = settingsWith(server, systemClock()), ttl = 10_000): Group {
+  return new Group(settings, ttl, { wake: wakes, lose: () => {}, hold: () => {} })
+}
+
 /** Settings with a clock that can be made to step forward, as after a sleep of the machine. */
 function sleeping(): { settings: Settings; sleep(ms: number): void } {
   const clock = systemClock()
@@ -71,11 +76,7 @@ test('when a node is deleted, only current waiters are woken', async () => {
   const holder = claimOf('held')
   await hold(others, holder)
   const told: string[] = []
-  const group = new Group(settingsWith(server, systemClock()), 10_000, {
-    wake: id => told.push(id),
-    lose: () => {},
-    hold: () => {},
-  })
+  const group = groupThat(id => told.push(id))
   const connection = await group.connection(0)
   const claims = [claimOf('held'), claimOf('held')] as const
   const [gone, waits] = claims
@@ -95,11 +96,7 @@ test('a waiter that watches all holders is told of a change before the watch of 
   const permits = [1, 2].map(() => claimOf('all', { limit: 3 })) as [Claim, Claim]
   for (const permit of permits) await hold(others, permit)
   const told: string[] = []
-  const group = new Group(settingsWith(server, systemClock()), 10_000, {
-    wake: id => told.push(id),
-    lose: () => {},
-    hold: () => {},
-  })
+  const group = groupThat(id => told.push(id))
   const connection = await group.connection(0)
   const before = (await group.put(connection, claimOf('all', { limit: 3 }), 'w')).queue
   await others.release(permits[0], signal)
@@ -189,7 +186,7 @@ test.each([
   [', and the connection was lost', 60_000],
 ])('the nodes of a claim that does not ask any more are deleted, also if they are unknown%s', async (_, time) => {
   const { settings, sleep } = sleeping()
-  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
+  const group = groupThat(() => {}, settings, 20_000)
   const connection = await group.connection(0)
   const claim = claimOf(`unknown${time}`, { queue: true, ttl: 1_000 })
   await group.put(connection, claim, 'w')
@@ -235,11 +232,7 @@ test('a lease that was not renewed is reported as lost once, however many sweeps
 test('a waiter whose node was deleted after a step of the wall clock is woken', async () => {
   const { settings, sleep } = sleeping()
   const woken: string[] = []
-  const group = new Group(settings, 20_000, {
-    wake: id => woken.push(id),
-    lose: () => {},
-    hold: () => {},
-  })
+  const group = groupThat(id => woken.push(id), settings, 20_000)
   const connection = await group.connection(0)
   const [waiting, gone] = [claimOf('stepped on', { ttl: 1_000 }), claimOf('stepped on', { ttl: 1_000 })]
   for (const claim of [waiting, gone]) {
@@ -294,7 +287,7 @@ test('a waiter that joins or withdraws does not restart the grace periods of oth
 
 test('a claim that asks again while its node is deleted, or was looked for, keeps its position', async () => {
   const { settings, sleep } = sleeping()
-  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
+  const group = groupThat(() => {}, settings, 20_000)
   const connection = await group.connection(0)
   const claim = claimOf('asked', { queue: true, ttl: 1_000 })
   for (const isKnown of [true, false]) {
@@ -321,7 +314,7 @@ test('a claim that asks again while its node is deleted, or was looked for, keep
 
 test('a claim whose node was unknown has one node after the connection was lost', async () => {
   const settings = settingsWith(server, systemClock())
-  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
+  const group = groupThat(() => {}, settings, 20_000)
   const connection = await group.connection(0)
   const claim = claimOf('found', { queue: true, ttl: 60_000 })
   const { position } = await group.put(connection, claim, 'w')

@@ -7,6 +7,8 @@ import { until } from '../../../../lab/servers/until.ts'
 import { monitor } from '../../../../test/monitor.ts'
 import { type Claim, LARGEST_LIMIT, type Store } from '../../../contract/store.ts'
 import { createLocks } from '../../../index.ts'
+import { script } from '../verbs.ts'
+import { outcome } from './outcome.ts'
 import { acquire, claimOf, hold, look, signal, storeOf } from './support.ts'
 
 const KEY = 'holdfast:{:a}'
@@ -252,4 +254,16 @@ test('without memory it renews and releases permits, and grants all permits or n
   expect((await waiting).slots).toEqual([0, 1, 2])
   for (const _ of [1, 2, 3]) expect(await held.tryAcquire()).toBeDefined()
   await locks.close()
+})
+
+test('a keep of positions that have all lapsed says when to ask, although the name is free', async () => {
+  const id = 'a'.repeat(32)
+  const keys = ['', ':line', ':lapse', ':claim', ':gone:-'].map(suffix => KEY + suffix)
+  const { reply } = await outcome(
+    client,
+    script.source,
+    [...keys, 'holdfast:token'],
+    ['-', '0', '0', `keep 1 0 5000 0 0 ${id}`, '-'],
+  )
+  expect(reply).toEqual([`NOW+0 0 - ${id}`])
 })

@@ -8,7 +8,7 @@ import { until } from '../lab/servers/until.ts'
 import { startZooKeeper } from '../lab/servers/zookeeper.ts'
 import { connect, openStore } from '../src/connect.ts'
 import { migrate } from '../src/migrate.ts'
-import { signal } from './support.ts'
+import { claimOf, signal } from './support.ts'
 
 interface Served extends AsyncDisposable {
   readonly host: string
@@ -89,7 +89,7 @@ test.each(Object.keys(engines))(
 )
 
 test.each(Object.keys(engines))(
-  'R13 (%s): a break that was given up while the store connected ends no lease',
+  'R13 (%s): a break that was given up while the store connected ends no lease, and an acquire leaves no waiter',
   async engine => {
     const [start, urlAt] = engines[engine] as (typeof engines)[string]
     await using server = await start()
@@ -100,13 +100,17 @@ test.each(Object.keys(engines))(
     await using store = await openStore(urlAt(server as never, proxy.port))
     proxy.up.hold()
     const caller = new AbortController()
-    const broken = store.break?.('a', { by: 'test' }, caller.signal).catch((error: unknown) => error)
+    const given = [
+      store.break?.('a', { by: 'test' }, caller.signal),
+      store.acquire(claimOf('a', { queue: true }), caller.signal),
+    ]
     await until('it connects', () => proxy.accepted > 0)
     caller.abort(new Error('given up'))
     proxy.up.pass()
-    await broken
+    await Promise.allSettled(given)
     await until('it is connected', () => Array.fromAsync(store.inspect({ name: 'a' }, signal)).catch(() => undefined))
     await lease.extend()
+    expect((await holder.inspect('a')).waiters).toEqual([])
     await proxy.stop()
   },
   60_000,

@@ -34,8 +34,9 @@ export class Connection {
 
   /** Finds all matching keys. */
   async scan(pattern: string): Promise<string[]> {
-    const pages = await Array.fromAsync(scan(work => this.#connections.run(work), pattern))
-    return [...new Set(pages.flat())].sort()
+    const found = new Set<string>()
+    for await (const page of scan(work => this.#connections.run(work), pattern)) for (const key of page) found.add(key)
+    return [...found].sort()
   }
 
   close(): void {

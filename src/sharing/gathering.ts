@@ -155,11 +155,8 @@ class Round implements Gathered {
       if (busy) return busy
       hasWaited = true
     }
+    if (this.#terms.heartbeat === false) await this.#endRenewals(hasWaited ? giveUpAt : 0)
     this.set.limit(this.#terms.maxHold)
-    if (this.#terms.heartbeat === false) {
-      const aborted = new Promise<void>(resolve => whenAborted(this.set.signal, resolve))
-      await Promise.race([this.#endRenewals(hasWaited), aborted])
-    }
     return undefined
   }
 
@@ -181,12 +178,21 @@ class Round implements Gathered {
     return undefined
   }
 
-  /** Ends the renewals for a fixed term, which begins when all names are held. */
-  async #endRenewals(hasWaited: boolean): Promise<void> {
+  /**
+   * Ends the renewals for a fixed term, which begins when all names are held. If the store does not answer until
+   * `giveUpAt`, the term is shorter, as `remaining` says.
+   */
+  async #endRenewals(giveUpAt: number): Promise<void> {
     const leases = [...this.handles.values()].filter(({ name }) => name !== this.#ordered.at(-1))
     for (const lease of leases) lease.stopRenewing()
-    // If the store does not answer, the term is shorter, as `remaining` says.
-    if (hasWaited) await Promise.allSettled(leases.map(lease => lease.extend()))
+    const { clock } = this.#host
+    const rest = giveUpAt - clock.now()
+    if (rest <= 0) return
+    const { promise: over, resolve: end } = Promise.withResolvers<void>()
+    const stopTimer = Number.isFinite(rest) ? clock.after(rest, end) : undefined
+    whenAborted(this.set.signal, end)
+    await Promise.race([Promise.allSettled(leases.map(lease => lease.extend())), over])
+    stopTimer?.()
   }
 }
 

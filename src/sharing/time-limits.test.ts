@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { follow, lost, type Stage, stage } from '../../test/scripted-store.ts'
 import type { AcquireOptions } from '../core/options.ts'
+import type { LeaseSet } from './lease-set.ts'
 
 const calls: [string, (stage: Stage, options: AcquireOptions) => Promise<unknown>][] = [
   ['a permit', ({ locks }, options) => locks.semaphore('x', { limit: 4 }).acquire(options)],
@@ -16,4 +17,22 @@ test.each(calls)('wait limits a call for %s while the store does not answer', as
   await set.clock.advance(1_100)
   expect(call).toMatchObject({ settled: true, error: { code: 'BUSY', leaseName: 'x' } })
   expect(String(call.error)).not.toContain('\u241f')
+})
+
+test('the last extensions of names without a heartbeat take no longer than wait, and maxHold counts after them', async () => {
+  const { locks, clock, store } = stage({ heartbeat: false })
+  const before = await locks.acquire('b')
+  const call = follow(locks.all(['a', 'b']).acquire({ wait: 3_000, maxHold: 1_000 }))
+  await clock.advance(500)
+  store.rule('renew', lost)
+  await before.release()
+  await clock.advance(1_500)
+  expect(call.settled).toBe(false)
+  await clock.advance(1_000)
+  expect(call).toMatchObject({ settled: true, error: undefined })
+  await clock.advance(999)
+  const leases = call.value as LeaseSet
+  expect(leases.signal.aborted).toBe(false)
+  await clock.advance(2)
+  expect(leases.signal.reason).toMatchObject({ code: 'MAX_HOLD' })
 })

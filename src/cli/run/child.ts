@@ -18,11 +18,17 @@ export type Outcome =
   | { refused: true }
   | { supervisorKilled: true }
 
+/** Milliseconds within which the supervisor kills a command whose lease is lost. If it does not, it is paused. */
+const TIME_TO_KILL = 100
+
 /** Controls the command through its supervisor. */
 export class Child {
   /** Resolves when no process of the command's group is left. Never rejects. */
   readonly outcome: Promise<Outcome>
   readonly #supervisor: ChildProcess
+  readonly #onLost: Start['onLost']
+  #pid: number | undefined
+  #isOver = false
 
   /** `name` is shown in lists of processes. */
   constructor(name: string, start: Start, listener: Listener) {
@@ -34,6 +40,7 @@ export class Child {
       env,
       execArgv: process.execArgv.filter(option => !option.startsWith('--inspect')),
     })
+    this.#onLost = start.onLost
     this.outcome = this.#follow(listener)
     this.#send({ start })
   }
@@ -48,26 +55,32 @@ export class Child {
 
   end(reason: 'lost' | 'max'): void {
     this.#send({ end: reason })
+    if (reason === 'lost' && this.#onLost === 'kill') setTimeout(() => void this.#kill(), TIME_TO_KILL)
+  }
+
+  /** Kills the command, and then its supervisor, which would say that it ended. */
+  async #kill(): Promise<void> {
+    if (this.#isOver || !this.#pid) return // a supervisor that has started no command will start none
+    await endGroup(this.#pid)
+    if (!this.#isOver) this.#supervisor.kill('SIGKILL')
   }
 
   #follow(listener: Listener): Promise<Outcome> {
     return new Promise(resolve => {
-      let pid: number | undefined
-      let isOver = false
       this.#supervisor.on('message', (report: Report) => {
-        if ('pid' in report) pid = report.pid
+        if ('pid' in report) this.#pid = report.pid
         else if ('ending' in report) listener.ending(report.ending)
         else if ('denied' in report) listener.denied()
         else {
-          isOver = true
+          this.#isOver = true
           this.#supervisor.unref()
           resolve(report)
         }
       })
       // Normally this follows the last report. Without one, the supervisor was killed.
       const onDisconnect = async () => {
-        if (isOver) return
-        if (pid) await endGroup(pid)
+        if (this.#isOver) return
+        if (this.#pid) await endGroup(this.#pid)
         resolve({ supervisorKilled: true })
       }
       this.#supervisor.on('disconnect', () => void onDisconnect())

@@ -161,7 +161,11 @@ function why(reason: Reason, lease: Held, { name, max = 0 }: HoldOptions): strin
 
 function exitOf(outcome: Outcome, [command = '']: readonly string[], { signal: loss }: Held): number {
   if ('supervisorKilled' in outcome) {
-    throw new Failure(EXIT.lost, UNWATCHED, 'the process that watches the command was killed, so the command was ended')
+    throw new Failure(
+      EXIT.lost,
+      UNWATCHED,
+      'the process that watches the command was killed or did not react, so the command was ended',
+    )
   }
   if ('refused' in outcome) {
     const slow = 'the lease ended before this machine could start a process (a longer --ttl may help)'

@@ -152,7 +152,7 @@ describe('the command is dead before another process acquires the name', () => {
     kill(supervisor, 'SIGKILL')
     const { code, err } = await first.ended
     expect({ code, left: members(command) }).toEqual({ code: 76, left: [] })
-    expect(err).toContain('the process that watches the command was killed, so the command was ended')
+    expect(err).toContain('the process that watches the command was killed or did not react, so the command was ended')
     expect(await holdfast(['ls', '--json']), 'and the lease was released').toMatchObject({ out: '[]\n' })
   })
 
@@ -207,6 +207,16 @@ describe('the command is ended at once, long before its lease ends', () => {
     expect(members(command)).toEqual([])
     second.kill('SIGKILL')
   })
+})
+
+test('holdfast ends the command of a lost lease while the supervisor is paused', async () => {
+  const running = await beating('job', ['--ttl', '3s'], ['ignore-term'])
+  const { supervisor, command } = family(running)
+  kill(supervisor, 'SIGSTOP')
+  await holdfast(['break', 'job'])
+  expect(await running.ended).toMatchObject({ code: 76, err: expect.stringContaining('did not react') })
+  expect(members(command)).toEqual([])
+  expect(alive(supervisor)).toBe(false)
 })
 
 test('S7: a supervisor that was paused reads the renewals first, and the command goes on', async () => {
@@ -318,20 +328,8 @@ describe('--max', () => {
   })
 
   test('ends a command that ignores SIGTERM by SIGKILL after the grace, while the lease is still held', async () => {
-    const first = start([
-      'run',
-      'job',
-      '--ttl',
-      '1s',
-      '--max',
-      '6s',
-      '--',
-      ...NODE,
-      BEATING,
-      log(),
-      'first',
-      'ignore-term',
-    ])
+    const limits = ['--ttl', '1s', '--max', '6s']
+    const first = start(['run', 'job', ...limits, '--', ...NODE, BEATING, log(), 'first', 'ignore-term'])
     await until(() => beats('first').length > 0, 'the first beat')
     const second = start(['run', 'job', '--ttl', '1s', '--wait', 'forever', '--', ...NODE, BEATING, log(), 'second'])
     expect((await first.ended).code).toBe(76)

@@ -210,6 +210,19 @@ test('a process that was paused for longer than a ttl asks again', async () => {
   expect(acquiring.value?.name).toBe('a')
 })
 
+test('a process that was paused between two requests for longer than a ttl asks again', async () => {
+  const { locks, clock, store } = stage({ ttl: 3_000 })
+  store.ruleAll(refused)
+  const acquiring = follow(locks.acquire('a'))
+  await clock.advance(0)
+  await clock.block(60_000)
+  expect(store.count('acquire')).toBe(2)
+  expect(acquiring.settled).toBe(false)
+  store.restore('acquire')
+  await clock.advance(1_000)
+  expect(acquiring.value?.name).toBe('a')
+})
+
 test('a permanent error ends the wait at once', async () => {
   const { locks, store } = stage()
   const error = new LeaseError('DRIVER_MISSING', 'npm install ioredis')

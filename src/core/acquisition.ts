@@ -270,7 +270,11 @@ export class Acquisition {
     const arm = (wake: () => void): void => {
       state.wake = wake
     }
-    return pause(clock, until - now, { cancel: this.#cancel, arm }).then(() => state)
+    return pause(clock, until - now, { cancel: this.#cancel, arm }).then(() => {
+      // Time for which this process was paused is not part of an outage.
+      if (this.#outage) this.#outage.since += Math.max(clock.now() - until, 0)
+      return state
+    })
   }
 
   /** Finds a self-wait among the leases of this process. The call reports it, so that the warning has its stack. */

@@ -325,3 +325,25 @@ test('close waits until the mark of a run that lost its lease is removed', async
   expect(closing.settled).toBe(true)
   expect(await other.once('a', { within: 60_000 }, async () => 1)).toEqual({ ran: true, result: 1 })
 })
+
+test('close waits for the removal of the mark of a run whose loss is only seen at the release', async () => {
+  const { locks, other, store, clock } = stage()
+  store.rule('release', async forward => {
+    await new Promise<void>(resolve => clock.after(50, resolve))
+    return forward()
+  })
+  const { promise, resolve: finish } = Promise.withResolvers<void>()
+  const run = follow(
+    locks.once('a', { within: 60_000 }, async () => {
+      await other.break('a')
+      await promise
+    }),
+  )
+  await clock.advance(0)
+  const closing = follow(locks.close())
+  finish()
+  await clock.advance(200)
+  expect(run.error).toMatchObject({ code: 'LEASE_LOST' })
+  expect(closing.settled).toBe(true)
+  expect(store.calls.slice(-3)).toEqual(['release', 'release', 'close'])
+})

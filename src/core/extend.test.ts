@@ -129,6 +129,16 @@ test('an extension to another ttl never overlaps another renewal of its lease', 
   expect(lease.ttl).toBe(30_000)
 })
 
+test('an extension without a ttl keeps a longer one that is on its way', async () => {
+  const { locks, clock } = stage()
+  const lease = await locks.acquire('a')
+  const extensions = Promise.all([lease.extend(60_000), lease.extend()])
+  await clock.advance(0)
+  await extensions
+  expect(lease.ttl).toBe(60_000)
+  expect(lease.remaining).toBeGreaterThan(59_000)
+})
+
 test('the heartbeat renews and retries beside an extension that is not answered', async () => {
   for (const ttl of [10_000, 20_000]) {
     const { locks, clock, store } = stage()
@@ -281,7 +291,7 @@ test.each([
   expect(await other.tryAcquire('a')).toBeUndefined()
 })
 
-test('when the heartbeat thread ends during an extension, the main thread renews at once', async () => {
+test('when the heartbeat thread ends during an extension, the main thread renews within a step of the heartbeat', async () => {
   const { promise: answer, resolve } = Promise.withResolvers<LeaseError>()
   const { clock, store, lease, renewals } = await byThread({ blocked: 0, send: () => true, extend: () => answer })
   await clock.advance(8_000)
@@ -290,7 +300,7 @@ test('when the heartbeat thread ends during an extension, the main thread renews
   const error = new LeaseError('STORE_UNAVAILABLE', 'the thread has ended')
   resolve(error)
   renewals.takeOver(error)
-  await clock.advance(0)
+  await clock.advance(320)
   expect(extension.error).toBe(error)
   expect(store.count('renew')).toBe(1)
 })

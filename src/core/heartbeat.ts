@@ -44,7 +44,7 @@ const LONGEST_FACTOR = 1.25
 /**
  * Renews every lease of one `Locks` at a third of its ttl. Leases of one ttl are renewed together, so that thousands of
  * renewals share a few requests. The first beat is random, so that processes that started together drift apart. A
- * renewal that fails or is not answered is retried until the lease ends.
+ * renewal that fails or is not answered is retried until the lease ends. One that is answered late is repeated.
  */
 export class Heartbeat implements Beats {
   readonly #clock: Clock
@@ -142,6 +142,10 @@ class Group {
 
   join(lease: Renewable): Entry<Renewable> {
     if (!this.#stopBeat) this.#beatAfter(this.#firstBeat)
+    if (this.#isLate(lease)) {
+      this.#unrenewed.set(lease, { retryAt: this.#step })
+      if (!this.#stopStep) this.#nextStep()
+    }
     return this.#leases.add(lease)
   }
 
@@ -155,6 +159,11 @@ class Group {
     this.lateness.end()
     this.#setDue([]) // an empty group is kept, and must not keep its leases alive
     return true
+  }
+
+  /** Was the request answered so late that the lease may end before the next beat? This process may have been paused. */
+  #isLate({ renewedAt }: Renewable): boolean {
+    return this.#clock.now() - renewedAt > this.#interval
   }
 
   #beatAfter(delay: number): void {
@@ -201,6 +210,7 @@ class Group {
     // An earlier attempt says nothing about a later one.
     if (this.#unrenewed.get(lease) === attempt) {
       if (failure) attempt.retryAt = this.#step + STEPS_WHEN_FAILED
+      else if (this.#isLate(lease)) attempt.retryAt = this.#step
       else this.#settle(lease)
     }
     if (step !== this.#step) return

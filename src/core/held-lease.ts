@@ -105,7 +105,7 @@ export class HeldLease extends Held implements ListedLease {
     if (this.releasing) throw this.#fault('CLOSED', 'was released')
   }
 
-  extend(ttl: number = this.ttl): Promise<number> {
+  extend(ttl?: number): Promise<number> {
     return this.renewals.extend(ttl)
   }
 

@@ -1,4 +1,5 @@
 import { checkKeys, invalid } from '../contract/check.ts'
+import type { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
 import { Cancel } from '../contract/request.ts'
 import type { LeaseRecord } from '../contract/store.ts'
@@ -62,13 +63,24 @@ export async function once<Result>(
     cancel.throwIfCancelled()
     const held = await calls.hold(name, { ...terms, wait: options.wait ?? 0 }, each => each)
     if (held instanceof Acquisition) return { ran: false, why: 'held', holder: held.timeout().holder }
-    const result = await calls.run(held, () => workUnlessFound(held), signal)
+    const end = (): Promise<LeaseError | undefined> => {
+      const ending = held.end().then(lost => lost && marker.remove().then(() => lost))
+      host.inBackground(ending) // `close` waits for the removal
+      return ending
+    }
+    const { handle } = held
+    const holding = {
+      handle,
+      get signal() {
+        return held.signal
+      },
+      abort: held.abort.bind(held),
+      end,
+    }
+    const result = await calls.run(holding, () => workUnlessFound(held), signal)
     return found ? hasRun(found) : { ran: true, result: result as Result }
   } catch (error) {
     if (found) return hasRun(found)
-    const removal = marker.remove()
-    host.inBackground(removal) // `close` waits for it
-    await removal
     throw error
   } finally {
     for (const stop of stops) stop()

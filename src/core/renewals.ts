@@ -111,9 +111,10 @@ export class Renewals implements Renewable {
     this.#missed(this.#core.clock.now(), this.ttl, failure)
   }
 
-  /** Implements `Lease.extend`. */
-  async extend(ttl: number): Promise<number> {
+  /** Implements `Lease.extend`. Without `wanted` the ttl is what it is when the request is sent. */
+  async extend(wanted?: number): Promise<number> {
     const { clock, store } = this.#core
+    let ttl = wanted === undefined ? this.ttl : wanted
     checkTtl(ttl, store)
     this.#lease.assertHeld()
     // Renewals that could set another ttl again must be over. If they fail, the store does not answer.
@@ -123,6 +124,7 @@ export class Renewals implements Renewable {
       await (inFlight ?? this.staleRequests.over(clock))
       this.#lease.assertHeld()
       if (inFlight && this.#failure) throw this.#failure
+      ttl = wanted ?? this.ttl
     }
     // A longer ttl is set when it is granted. Until then the lease is renewed as often as before.
     if (ttl < this.ttl) this.#setTtl(ttl)

@@ -94,7 +94,9 @@ export class HeartbeatThread implements Renewer, WorkerLink {
       this.#calls.set(call, resolve)
       signal.addEventListener('abort', giveUp, { once: true })
       this.#proof.keep(limit) // gives a proof, because the event loop may have been blocked until now
-      if (!this.send({ kind: 'extend', id, ttl, from, call })) resolve(this.#end ?? ended())
+      if (this.send({ kind: 'extend', id, ttl, from, call })) return
+      this.#calls.delete(call)
+      resolve(this.#end ?? ended())
     })
   }
 

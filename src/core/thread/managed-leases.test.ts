@@ -1,91 +1,10 @@
-import { afterEach, expect, test } from 'vitest'
-import { refused, type Stage, stage, unanswered } from '../../../test/scripted-store.ts'
-import type { Claim } from '../../contract/store.ts'
+import { expect, test } from 'vitest'
+import { refused } from '../../../test/scripted-store.ts'
 import { VirtualClock } from '../../testing/clock.ts'
-import { RenewalStatistics } from '../advice/renewal-statistics.ts'
-import { SharedDisruptions, type SharedStatistics, shareStatistics, workerStatistics } from './disruptions.ts'
-import { Liveness } from './liveness.ts'
-import { ManagedLeases } from './managed-leases.ts'
-import { type Command, idOf, type Notification } from './messages.ts'
-import { SharedTerm } from './term.ts'
-import type { Timestamp } from './timestamp.ts'
+import { workerStatistics } from './disruptions.ts'
+import { claim, id, MARGIN, TTL, thread } from './test/managed.ts'
 
-const TTL = 60_000
-const MARGIN = 602
 const GONE = Number.NEGATIVE_INFINITY
-const claim: Claim = { name: 'a', id: 'a1', owner: 'main', ttl: TTL, note: '', queue: false }
-const id = idOf(claim)
-
-const open: ManagedLeases[] = []
-afterEach(() => {
-  for (const leases of open.splice(0)) leases.close()
-})
-
-interface Thread extends Stage {
-  readonly notifications: Notification[]
-  /** Of the main thread. */
-  readonly statistics: RenewalStatistics
-  readonly shared: SharedStatistics
-  /** As the main thread sees it. */
-  readonly term: SharedTerm
-  /** Lets time pass in which the main thread proves that it lives. */
-  live(ms: number): Promise<void>
-  execute(command: Command): Promise<void>
-}
-
-/** What runs in the worker, in virtual time, with a lease that the main thread holds. */
-async function thread(options: Partial<Extract<Command, { kind: 'hold' }>> = {}): Promise<Thread> {
-  const set = stage()
-  const { clock, store, server } = set
-  const notifications: Notification[] = []
-  const monotonic = (): bigint => BigInt(Math.round(clock.now() * 1e6))
-  const now = (): Timestamp => ({ monotonic: monotonic(), wall: Math.floor(clock.wall()) })
-  const liveness = new Liveness(undefined, monotonic)
-  const isSubscribed = (): boolean => true
-  liveness.prove(isSubscribed)
-  const environment = { clock, random: () => 0.5 }
-  const statistics = new RenewalStatistics(clock, 0, undefined)
-  const disruptions = new SharedDisruptions()
-  const shared = shareStatistics(statistics, disruptions)
-  const threadStatistics = workerStatistics(environment, shared)
-  const leases = new ManagedLeases(
-    store,
-    environment,
-    liveness,
-    threadStatistics,
-    sent => notifications.push(sent),
-    now,
-  )
-  open.push(leases)
-  const grant = await server.acquire(claim, new AbortController().signal)
-  if (!grant.held) throw new Error('the name is not free')
-  const term = new SharedTerm(undefined, now)
-  term.write(() => TTL - MARGIN)
-  const maxHold = Number.POSITIVE_INFINITY
-  const hold = {
-    kind: 'hold',
-    claim,
-    token: grant.token,
-    term: term.memory,
-    maxBlocked: undefined,
-    maxHold,
-  } as const
-  await leases.execute({ ...hold, ...options })
-  return {
-    ...set,
-    notifications,
-    statistics,
-    shared,
-    term,
-    async live(ms) {
-      for (let passed = 0; passed < ms; passed += 1_000) {
-        liveness.prove(isSubscribed)
-        await clock.advance(1_000)
-      }
-    },
-    execute: command => leases.execute(command),
-  }
-}
 
 test('it renews, writes what remains, and notifies subscribers', async () => {
   const { term, live, notifications, store } = await thread()
@@ -154,41 +73,6 @@ test('it is not renewed after its maxHold', async () => {
   const { live, store } = await thread({ maxHold: 30_000 })
   await live(50_000)
   expect(store.count('renew')).toBe(1)
-})
-
-test('a stop is confirmed when no renewal is in flight, and none follows', async () => {
-  const { term, live, notifications, store, execute, clock } = await thread()
-  const answer = store.holdReplies('renew')
-  await live(18_000)
-  const stopped = execute({ kind: 'stop', id })
-  await clock.advance(1_000)
-  expect(notifications).toEqual([])
-  answer()
-  await clock.advance(0)
-  await stopped
-  expect(notifications).toEqual([{ kind: 'stopped', id, unsettled: false }])
-  await live(2 * TTL)
-  expect(store.count('renew')).toBe(1)
-  expect(store.count('release')).toBe(0)
-  expect(clock.pending).toBe(0)
-  // For the main thread, which may have stopped only the renewals, the lease lasts until its deadline.
-  expect(term.read()).toBe(TTL - MARGIN - 19_000 - 2 * TTL)
-})
-
-test('a stop reports whether a renewal was unanswered', async () => {
-  const { live, notifications, store, execute, clock } = await thread()
-  store.rule('renew', unanswered)
-  await live(18_000)
-  const stopped = execute({ kind: 'stop', id })
-  await clock.advance(5_000)
-  await stopped
-  expect(notifications.at(-1)).toEqual({ kind: 'stopped', id, unsettled: true })
-})
-
-test('the stop of a stopped or unknown lease is confirmed as well', async () => {
-  const { notifications, execute } = await thread()
-  await execute({ kind: 'stop', id: 'other' })
-  expect(notifications).toEqual([{ kind: 'stopped', id: 'other', unsettled: false }])
 })
 
 test('a shorter ttl counts from before its request', async () => {
@@ -266,22 +150,6 @@ test('an extension directly after a grant that is longer than the ttl counts', a
   arrive()
   await extended
   expect(term.read()).toBe(2 * TTL - 1_202)
-})
-
-test('a stop waits for the extension in flight, which is answered', async () => {
-  const { notifications, store, execute, clock } = await thread()
-  const answer = store.holdReplies('renew')
-  const extended = execute({ kind: 'extend', id, ttl: TTL, from: TTL, call: 7 })
-  const stopped = execute({ kind: 'stop', id })
-  await clock.advance(1_000)
-  expect(notifications).toEqual([])
-  answer()
-  await clock.advance(0)
-  await Promise.all([extended, stopped])
-  expect(notifications).toEqual([
-    { kind: 'extended', call: 7, error: undefined },
-    { kind: 'stopped', id, unsettled: false },
-  ])
 })
 
 test('a loss that the store reports can be read at once', async () => {

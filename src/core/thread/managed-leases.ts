@@ -26,8 +26,6 @@ interface ManagedLease extends Pick<Hold, 'claim' | 'token' | 'maxBlocked'> {
   note: string
   /** The time at which the latest renewal was sent. */
   sentAt: number
-  /** Renewals that were sent and not answered. */
-  unanswered: number
   /** An extension that the main thread waits for, and reports itself. */
   extending: Promise<unknown> | undefined
   /** The ttl that the main thread wants. */
@@ -123,7 +121,6 @@ export class ManagedLeases {
       lease,
       note: claim.note,
       sentAt: Number.NaN,
-      unanswered: 0,
       extending: undefined,
       ttl: claim.ttl,
     }
@@ -151,12 +148,13 @@ export class ManagedLeases {
   }
 
   async #stop(id: string, managed: ManagedLease | undefined): Promise<void> {
+    managed?.lease.renewals.staleRequests.end() // an extension that waits for them is sent now
     await managed?.extending
     if (managed) this.#byLease.delete(managed.lease.handle) // first: its end is not reported
     await managed?.lease.end()
     this.#byId.delete(id)
     if (this.#byId.size === 0) this.#statistics.pause()
-    this.#notify({ kind: 'stopped', id, unsettled: (managed?.unanswered ?? 0) > 0 })
+    this.#notify({ kind: 'stopped', id, unsettled: managed?.lease.renewals.unsettled ?? false })
   }
 
   #guarded(): LeaseCore['store'] {
@@ -181,9 +179,7 @@ export class ManagedLeases {
     this.#assertWanted(managed, claim.ttl)
     managed.term.write(() => managed.lease.remaining) // a shorter ttl counts before its request is sent
     managed.sentAt = this.#core.clock.now()
-    managed.unanswered += 1
     const grant = await this.#store.renew({ ...claim, note: managed.note }, signal)
-    managed.unanswered -= 1
     if (grant?.token !== managed.token) managed.term.end()
     return grant
   }

@@ -89,8 +89,6 @@ export class ThreadRenewals {
     this.#deadline.detach()
     lease.renewals.expectStale(error)
     this.#beat = this.#core.heartbeat.join(lease.renewals)
-    // Not in this turn: an extension by the worker that has just failed would count as this renewal.
-    this.#core.clock.after(0, () => void lease.renewals.renew(), true)
     if (events.heartbeat_failed.hasSubscribers) events.heartbeat_failed.publish({ lease: lease.handle, error })
   }
 

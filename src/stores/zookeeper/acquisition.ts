@@ -248,7 +248,7 @@ export class Acquisition {
   /** Returns the grant. The server may keep the lease longer, but nothing relies on that. */
   hold(group: Group, position: Position, { claim, at }: Asked): Grant {
     const ttl = Math.min(Math.floor(group.session.safeUntil - at), claim.ttl)
-    position.until = at + ttl
+    position.until = Math.max(position.until, at + ttl) // this may be an older request, or a copy of one
     position.behind = undefined
     position.watch = undefined
     this.#groups.keepOnlyIn(group, position.id)

@@ -136,7 +136,7 @@ export class Group implements Listener {
    */
   async take(
     connection: Connection,
-    { claim, signal }: Asked,
+    { claim, signal, at }: Asked,
     { from, held, granted }: { readonly from: Node; readonly held?: Held | undefined; readonly granted?: Granted },
   ): Promise<Position | undefined> {
     signal.throwIfAborted() // a withdrawal that has already read the queue would miss the new node
@@ -147,6 +147,8 @@ export class Group implements Listener {
     const before = this.positions.get(claim.id)?.node
     const position = this.positions.of(claim)
     position.node = undefined
+    // If the answer is lost, the holder may still count on its lease until then.
+    if (held) position.until = Math.max(position.until, at + claim.ttl)
     const steps = [
       deleteStep(paths.node(name, from.name), held?.version),
       createStep(paths.node(name, node), dataOf({ ...claim, note: held?.note ?? claim.note }), acl, 'ephemeral'),

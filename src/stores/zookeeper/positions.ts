@@ -30,7 +30,7 @@ export class Positions {
     return [...this.#positions.values()]
   }
 
-  /** The position of a claim that asks, created if it has none. Its position is kept for another lifetime. */
+  /** The position of a claim that asks, created if it has none. It never lapses sooner than before. */
   of(claim: Claim): Position {
     const { name, id, ttl } = claim
     let position = this.#positions.get(id)
@@ -40,7 +40,7 @@ export class Positions {
       this.#staying.set(name, (this.#staying.get(name) ?? 0) + 1)
     }
     position.claim = claim
-    position.until = this.#clock.now() + positionLifetime(ttl)
+    position.until = Math.max(position.until, this.#clock.now() + positionLifetime(ttl))
     return position
   }
 

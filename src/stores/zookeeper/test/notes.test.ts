@@ -2,9 +2,8 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import { look } from '../../../../test/support.ts'
 import type { Store } from '../../../contract/store.ts'
-import { Group } from '../group.ts'
-import { multi, setData } from '../protocol.ts'
-import { claimOf, failureOf, hold, nodesOf, signal, storeOf } from './support.ts'
+import { setData } from '../protocol.ts'
+import { claimOf, failureOf, hold, holdBack, nodesOf, signal, storeOf, transactions } from './support.ts'
 
 let server: ZooKeeperServer
 
@@ -19,22 +18,7 @@ async function noteOf(store: Store, name: string): Promise<string | undefined> {
   return record?.note
 }
 
-/** The next request of this kind is held back; resolves when it is about to leave, to what lets it go. */
-function holdBack(kind: { readonly op: number }): Promise<() => void> {
-  const { send } = Group.prototype
-  const { promise, resolve } = Promise.withResolvers<() => void>()
-  const spy = vi.spyOn(Group.prototype, 'send')
-  spy.mockImplementation(async function (this: Group, connection, request) {
-    if (request.op === kind.op) {
-      spy.mockImplementation(send)
-      await new Promise<void>(pass => resolve(pass))
-    }
-    return send.call(this, connection, request)
-  })
-  return promise
-}
 const writes = setData('', '', 0)
-const transactions = multi([])
 
 test('a note changes neither the node of a claim, nor its other fields, nor who may renew and release it', async () => {
   await using store = storeOf(server)

@@ -1,12 +1,15 @@
+import { vi } from 'vitest'
 import type { ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import { signal } from '../../../../test/support.ts'
 import type { Claim, Grant, Store } from '../../../contract/store.ts'
 import type { Clock } from '../../../contract/time.ts'
 import { Connection } from '../connection.ts'
+import { Disconnected, failure } from '../failure.ts'
+import { Group } from '../group.ts'
 import { type ZooKeeperOptions, zookeeper } from '../index.ts'
 import type { Writer } from '../jute.ts'
 import { Paths } from '../paths.ts'
-import type { Request } from '../protocol.ts'
+import { multi, type Request } from '../protocol.ts'
 import type { Settings } from '../settings.ts'
 
 export { claimOf, failureOf, look, signal } from '../../../../test/support.ts'
@@ -56,6 +59,34 @@ export async function watchesOf(server: ZooKeeperServer): Promise<number> {
 export function connectionTo(server: ZooKeeperServer, auth?: ZooKeeperOptions['auth']): Promise<Connection> {
   const session = { timeout: 20_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
   return Connection.open(server, { tls: undefined, auth }, session, 2_000)
+}
+
+/** What `holdBack` holds back if it is asked for transactions. */
+export const transactions: { readonly op: number } = multi([])
+
+/**
+ * The next request of this kind is held back, or its answer, or it arrives after its connection was lost. Resolves when that
+ * is so, to what lets it go. `vi.restoreAllMocks()` must follow.
+ */
+export function holdBack(
+  kind: { readonly op: number },
+  late: 'request' | 'answer' | 'lost' = 'request',
+): Promise<() => unknown> {
+  const { send } = Group.prototype
+  const { promise, resolve } = Promise.withResolvers<() => unknown>()
+  const spy = vi.spyOn(Group.prototype, 'send')
+  spy.mockImplementation(async function (this: Group, connection, request) {
+    if (request.op !== kind.op) return send.call(this, connection, request)
+    spy.mockImplementation(send)
+    if (late === 'lost') {
+      resolve(() => send.call(this, connection, request))
+      throw failure(new Disconnected('the test ended it'), true)
+    }
+    const answer = late === 'answer' ? await send.call(this, connection, request) : undefined
+    await new Promise<void>(pass => resolve(pass))
+    return answer ?? send.call(this, connection, request)
+  })
+  return promise
 }
 
 /** Like `setAcl` of zkCli.sh. `auth`: for the authenticated user. */

@@ -66,11 +66,8 @@ export class Acquisition {
     // A waiter that was woken reads at once. Attaching its session again would take longer than its grace period.
     await group.connection(waiting.positions.get(id)?.node?.kind === 'w' ? 0 : ttl, ttl)
     signal.throwIfAborted()
-    const known = group.positions.get(id)
-    if (known?.node && known.node.kind !== 'w' && known.token !== undefined) {
-      if (await group.check(known, ttl, signal)) return this.hold(group, known, asked)
-      group.positions.forget(known)
-    }
+    const again = await this.holdAgain(group, asked, ttl)
+    if (again) return again
     let queue = await this.#lookFirst(attempt)
     let created: Position | undefined
     for (let round = 0; round < MAX_ATTEMPTS; round++) {
@@ -196,7 +193,7 @@ export class Acquisition {
     const { claim, group } = attempt
     if (mine.kind === 'h' || (mine.kind === 'c' && mine === queue.nodes[0])) {
       const position = group.positions.get(claim.id)
-      const isOwn = position?.node?.name === mine.name
+      const isOwn = position?.node?.name === mine.name && !this.#groups.mayReplace(mine)
       const connection = await group.connection(0)
       const held = isOwn ? undefined : await heldBy(group, connection, this.#settings.paths, claim.name, mine)
       const token = isOwn ? (position.token ?? mine.token ?? position.czxid) : held?.token
@@ -243,6 +240,22 @@ export class Acquisition {
       position.token = undefined // it must not count as a holder when it asks again
       throw error
     }
+  }
+
+  /**
+   * Grants the claim what it holds by a known node of this session. `undefined`: its lease must be looked for, or needs a
+   * new node. `least`: see `Session.connection`.
+   */
+  async holdAgain(group: Group, asked: Asked, least: number): Promise<Grant | undefined> {
+    const { claim, signal } = asked
+    const known = group.positions.get(claim.id)
+    if (!known?.node || known.node.kind === 'w' || known.token === undefined) return undefined
+    if (this.#groups.mayReplace(known.node)) return undefined
+    const isThere = await group.check(known, least, signal)
+    signal.throwIfAborted() // a later request may have moved the lease to another session
+    if (isThere) return this.hold(group, known, asked)
+    group.positions.forget(known)
+    return undefined
   }
 
   /** Returns the grant. The server may keep the lease longer, but nothing relies on that. */

@@ -56,6 +56,8 @@ export class Group implements Listener {
   readonly #lose: GroupListener['lose']
   readonly #hold: GroupListener['hold']
   readonly #sweep: Sweep
+  /** The nodes that transactions without an answer replace, by name, each with the name of its successor. */
+  readonly #replaced = new Map<string, string>()
   /** Leases that are being moved to this session. */
   #arriving = 0
 
@@ -155,6 +157,11 @@ export class Group implements Listener {
     ]
     if (granted) steps.push(setDataStep(paths.name(name), nameDataOf(granted.passed), granted.version))
     const sending = this.send(connection, multi(steps))
+    this.#replaced.set(from.name, node)
+    const settle = (): void => {
+      if (this.#replaced.get(from.name) === node) this.#replaced.delete(from.name)
+    }
+    sending.then(settle, error => isRefused(error) && settle())
     if (held || (granted && from.limit === 1)) this.#follow(connection, paths.node(name, from.name), node)
     if (held) this.#arriving += 1
     try {
@@ -174,6 +181,14 @@ export class Group implements Listener {
     } finally {
       if (held) this.#arriving -= 1
     }
+  }
+
+  /**
+   * May a transaction of this session still replace the node, because its answer has not come? The node may be of another
+   * session, whose requests may overtake the transaction.
+   */
+  mayReplace({ name }: Node): boolean {
+    return this.#replaced.has(name)
   }
 
   /** Does the claim have a position, and was it not woken since it last asked? */
@@ -256,8 +271,9 @@ export class Group implements Listener {
    */
   async recover(connection: Connection): Promise<void> {
     const lost = this.positions.all().filter(position => !position.node || isWithdrawn(position))
-    if (lost.length === 0) return
+    if (lost.length === 0 && this.#replaced.size === 0) return
     await connection.send(multi([checkStep(this.#settings.paths.root)]))
+    this.#replaced.clear() // the server refuses what was sent before and is not carried out by now
     const find = (position: Position): Promise<void> => this.#lost.find(connection, position).catch(unlessRefused)
     await Promise.all(lost.map(find))
   }

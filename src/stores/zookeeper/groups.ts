@@ -1,6 +1,7 @@
 import type { Claim } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { Group, type GroupListener } from './group.ts'
+import type { Node } from './nodes.ts'
 import type { Position } from './position.ts'
 import { sessionFor } from './session.ts'
 import type { Settings } from './settings.ts'
@@ -56,6 +57,14 @@ export class Groups {
   of(id: string): Group | undefined {
     const known = this.#knowing(id)
     return known.find(group => group.positions.get(id)?.node) ?? known[0]
+  }
+
+  /**
+   * May a transaction whose answer has not come still replace this node? Then a lease is safe only under the name of another
+   * node, which that transaction does not know.
+   */
+  mayReplace(node: Node): boolean {
+    return [...this.#groups.values()].some(group => group.mayReplace(node))
   }
 
   /** The claim asks, so its positions do not lapse. */

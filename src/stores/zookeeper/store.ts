@@ -126,11 +126,9 @@ export class ZooKeeperStore implements Store {
     const group = this.#groups.for(ttl)
     // Heartbeats are a third of the ttl apart, so 2/3 of it remain before each. If less than half remains, some were lost.
     const least = ttl / 2
-    const known = group.positions.keep(claim)
-    if (known?.node && known.node.kind !== 'w' && known.token !== undefined) {
-      if (await group.check(known, least, signal)) return this.#acquisition.hold(group, known, asked)
-      group.positions.forget(known)
-    }
+    group.positions.keep(claim)
+    const again = await this.#acquisition.holdAgain(group, asked, least)
+    if (again) return again
     let before = this.#groups.of(id)?.positions.get(id)
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const connection = await group.connection(least, ttl)
@@ -143,6 +141,7 @@ export class ZooKeeperStore implements Store {
         (await leaseOf(group, connection, paths, claim))
       if (!held) return undefined
       const position = await group.take(connection, asked, { from: held.node, held })
+      signal.throwIfAborted() // as in `holdAgain`
       if (position) return this.#acquisition.hold(group, position, asked)
     }
     throw tooManyChanges(name)

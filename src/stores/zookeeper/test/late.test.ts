@@ -1,10 +1,23 @@
 /** Requests that are carried out, or answered, after they were given up. */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { startProxy } from '../../../../lab/servers/proxy.ts'
+import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
-import type { Store } from '../../../contract/store.ts'
+import type { Claim, Store } from '../../../contract/store.ts'
 import { systemClock } from '../../../contract/time.ts'
 import { ZooKeeperStore } from '../store.ts'
-import { claimOf, failureOf, hold, holdBack, look, nodesOf, settingsWith, signal, transactions } from './support.ts'
+import {
+  claimOf,
+  failureOf,
+  hold,
+  holdBack,
+  look,
+  nodesOf,
+  settingsWith,
+  signal,
+  storeOf,
+  transactions,
+} from './support.ts'
 
 let server: ZooKeeperServer
 
@@ -34,6 +47,102 @@ async function sweep(store: Store, ttl: number): Promise<void> {
   await store.release(claim, signal)
 }
 
+const again: Record<string, (store: Store, claim: Claim) => Promise<unknown>> = {
+  renew: (store, claim) => store.renew(claim, signal),
+  acquire: (store, claim) => store.acquire(claim, signal),
+}
+
+test.each([
+  ['renew', 2_000],
+  ['renew', 20_000],
+  ['acquire', 2_000],
+])('a renewal that was given up moves no lease to another session after a later %s (%i ms)', async (how, ttl) => {
+  await using store = storeOf(server)
+  const claim = claimOf(`moved-${how}-${ttl}`)
+  const { token } = await hold(store, claim)
+  const controller = new AbortController()
+  const held = holdBack(transactions)
+  const late = failureOf(store.renew({ ...claim, ttl }, controller.signal))
+  const pass = await held
+  controller.abort()
+  expect(await again[how]?.(store, claim)).toMatchObject({ held: true, token, ttl: 10_000 })
+  pass()
+  await late
+  expect(await look(store, { name: claim.name })).toMatchObject([{ state: 'held', token, remaining: 10_000 }])
+  const nodes = await nodesOf(server, claim.name)
+  expect(nodes).toHaveLength(1)
+  // A lease whose renewals are answered keeps its node.
+  expect(await store.renew(claim, signal)).toMatchObject({ token })
+  expect(await nodesOf(server, claim.name)).toEqual(nodes)
+})
+
+test('a lease keeps its node once a renewal that was given up is refused', async () => {
+  await using store = storeOf(server)
+  const claim = claimOf('refused')
+  await hold(store, claim)
+  const nodes = await nodesOf(server, claim.name)
+  const controller = new AbortController()
+  const held = holdBack(transactions)
+  const late = failureOf(store.renew({ ...claim, ttl: 2_000 }, controller.signal))
+  const pass = await held
+  controller.abort()
+  expect(await store.annotate({ ...claim, note: 'new' }, signal)).toBe(true)
+  pass()
+  await late
+  expect(await store.renew(claim, signal)).toMatchObject({ ttl: 10_000 })
+  expect(await nodesOf(server, claim.name)).toEqual(nodes)
+})
+
+test('a lease keeps its node once the session of a renewal that was lost is attached again', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeOf(proxy)
+  const claim = claimOf('attached')
+  await hold(store, claim)
+  const nodes = await nodesOf(server, claim.name)
+  const held = holdBack(transactions, 'lost')
+  expect(await failureOf(store.renew({ ...claim, ttl: 2_000 }, signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  await held
+  proxy.reset()
+  await until('it is attached', () => hold(store, claimOf('any', { ttl: 2_000 })).catch(() => undefined))
+  await until('it is renewed', () => store.renew(claim, signal).catch(() => undefined))
+  expect(await nodesOf(server, claim.name)).toEqual(nodes)
+})
+
+test.each([
+  ['moved', 10_000],
+  ['checked', 2_000],
+])('a renewal that %s the lease, and is answered after a later one, does not forget where it is', async (how, ttl) => {
+  await using store = storeOf(server)
+  const claim = claimOf(how)
+  const { token } = await hold(store, { ...claim, ttl })
+  const controller = new AbortController()
+  const held = holdBack(transactions, 'answer')
+  const late = failureOf(store.renew({ ...claim, ttl: 2_000 }, controller.signal))
+  const pass = await held
+  controller.abort()
+  expect(await store.renew(claim, signal)).toMatchObject({ token, ttl: 10_000 })
+  pass()
+  await late
+  const nodes = await nodesOf(server, claim.name)
+  expect(await store.renew(claim, signal)).toMatchObject({ token })
+  expect(await nodesOf(server, claim.name)).toEqual(nodes)
+})
+
+test('a claim that holds by its first node is not put into the queue by a request whose connection was lost', async () => {
+  await using store = storeOf(server)
+  await using others = storeOf(server)
+  const [holder, claim] = [claimOf('queued'), claimOf('queued', { queue: true })]
+  await hold(others, holder)
+  const held = holdBack(transactions, 'lost')
+  expect(await failureOf(store.acquire(claim, signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  const pass = await held
+  await others.release(holder, signal)
+  const { token } = await hold(store, claim)
+  await pass()
+  expect(await look(others, { name: claim.name })).toMatchObject([{ state: 'held', token }])
+  expect(await store.renew(claim, signal)).toMatchObject({ token })
+})
+
 test.each([9_000, 20_000])('a renewal for %i ms whose answer was lost does not end the lease early', async ttl => {
   const { store, sleep } = sleeping()
   const claim = claimOf(`unanswered-${ttl}`)
@@ -55,11 +164,19 @@ test.each([9_000, 20_000])('a renewal for %i ms whose answer was lost does not e
   await store[Symbol.asyncDispose]()
 })
 
-test('a copy of the acquire that was granted shortens no lease that was extended', async () => {
+test.each([
+  ['', false],
+  [' and may still move', true],
+])('a copy of the acquire that was granted shortens no lease that was extended%s', async (which, mayMove) => {
   const { store, sleep } = sleeping()
-  const [claim, ttl] = [claimOf('copied', { ttl: 2_000 }), 20_000]
+  const [claim, ttl] = [claimOf(`copied${which}`, { ttl: 2_000 }), 20_000]
   const { token } = await hold(store, claim)
   await store.renew({ ...claim, ttl }, signal)
+  if (mayMove) {
+    const held = holdBack(transactions, 'lost')
+    expect(await failureOf(store.renew(claim, signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    await held
+  }
   expect(await hold(store, claim)).toMatchObject({ token })
   sleep(10_000)
   await sweep(store, ttl)

@@ -5,6 +5,7 @@ import { claimOf, hold, look, signal } from '../../../test/support.ts'
 import { createLocks } from '../../create-locks.ts'
 import { cas } from './index.ts'
 import { keyOf, nameOf } from './key.ts'
+import type { Request } from './request.ts'
 import { SharedName } from './shared-name.ts'
 import { held, meanwhile, pass, System } from './test/system.ts'
 
@@ -206,6 +207,25 @@ test('a request that hangs does not delay the next one, once nobody waits for it
   controller.abort('given up')
   await hold(store, claimOf('a'))
   expect(await hanging).toBe('given up')
+})
+
+test('a request that hangs does not delay the next one, once only a look waits for it', async () => {
+  const system = new System()
+  const { read } = system
+  system.read = () => {
+    system.read = read
+    return new Promise(() => {})
+  }
+  const name = new SharedName('a', { register: system, clock: system.clock, wake: () => {} })
+  const controller = new AbortController()
+  const ask = (answer: string, parameters: Partial<Request<string>> = {}): Promise<string> =>
+    name.ask({ signal, limit: 1_500, isRepeatable: true, decide: () => answer, ...parameters })
+  const looking = ask('looked', { looks: true })
+  const hanging = ask('', { signal: controller.signal }).catch((error: unknown) => error)
+  await new Promise(resolve => setImmediate(resolve))
+  controller.abort('given up')
+  expect(await ask('next')).toBe('next')
+  expect(await Promise.all([hanging, looking])).toEqual(['given up', 'looked'])
 })
 
 test('what the system refuses is reported at once', async () => {

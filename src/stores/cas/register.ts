@@ -7,7 +7,8 @@
  * 2. `read` is linearizable: it sees every write that was answered before it began. So read from the primary. Else `mayLag`.
  * 3. Keys are compared byte by byte. They consist of letters, digits, `-`, `_` and `=`, and have at most 765 characters.
  * 4. What failed rejects. A `LeaseError` that is not `retryable` says what to change, such as `ACCESS_DENIED`. After any other
- *    rejection the base reads again, because the write may have happened. It accepts a client that repeats its requests.
+ *    rejection the base reads again, because the write may have happened. It accepts a client that repeats its requests, and
+ *    sends a read or write again itself after each second without an answer. `signal` gives up all copies.
  * 5. It may delete a record that nobody has written for `keep` ms, and not sooner.
  */
 export interface Register<Version> {

@@ -1,4 +1,7 @@
+import { afterReads } from '../../contract/request.ts'
+import type { Clock } from '../../contract/time.ts'
 import type { Name } from '../rules/name.ts'
+import { PATIENCE } from '../wire/timeouts.ts'
 
 /** A request for a name. */
 export interface Request<Answer> {
@@ -30,4 +33,40 @@ export function limitOf(asked: readonly Pending[], now: number): number {
 export function isRefusal(answer: unknown): boolean {
   if (typeof answer === 'object' && answer !== null) return 'held' in answer && !answer.held
   return answer === undefined || answer === false || answer === 'gone'
+}
+
+/** The reason of copies that are not needed any more. */
+const ANSWERED = new Error('another copy of the request was answered')
+
+/**
+ * Sends a request, and a copy of it after each second without an answer, because a connection may be dead. The first answer
+ * counts, and gives up the others. Of the copies of a write at most one happens, because all expect the same version.
+ */
+export function insist<Answer>(
+  clock: Clock,
+  signal: AbortSignal,
+  send: (signal: AbortSignal) => Promise<Answer>,
+): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  const controller = new AbortController()
+  let copies = 0
+  let stopTimer = (): void => {}
+  const end = (): void => {
+    stopTimer()
+    if (signal.aborted) controller.abort(signal.reason)
+    else if (copies > 1) controller.abort(ANSWERED)
+  }
+  const sendCopy = async (): Promise<void> => {
+    copies += 1
+    stopTimer = afterReads(clock, PATIENCE, () => void sendCopy(), true)
+    try {
+      resolve(await send(controller.signal))
+    } catch (error) {
+      reject(error)
+    }
+    end()
+  }
+  signal.addEventListener('abort', end, { once: true })
+  void sendCopy()
+  return promise
 }

@@ -12,7 +12,7 @@ import { contended, full, LAST_TOKEN, late, unknown, usedUp } from './failure.ts
 import { keyOf } from './key.ts'
 import { isChanged, NOTHING, observe, parse, type Stored, store, type View, without } from './record.ts'
 import type { Entry, Register } from './register.ts'
-import { isRefusal, limitOf, type Pending, type Request } from './request.ts'
+import { insist, isRefusal, limitOf, type Pending, type Request } from './request.ts'
 import { withoutRoom } from './room.ts'
 
 /** What this process knows of the record. `version`: there is none. */
@@ -81,8 +81,10 @@ export class SharedName<Version> {
       if (this.#isClosed) throw closed()
       const until = this.#now + asked.limit
       this.#waiting.add({ ...asked, until, resolve: resolve as Pending['resolve'], reject })
-      // A request that hangs may do so on a dead connection. The next one must not wait for it if nobody else does.
-      if (this.#batch.every(({ signal }) => signal.aborted)) this.#cancel.cancel(this.#batch[0]?.signal.reason)
+      // A request that hangs may do so on a dead connection. The next one must not wait for it if only looks do.
+      const left = this.#batch.find(({ signal }) => signal.aborted)
+      const isLeft = left && this.#batch.every(({ signal, looks }) => looks || signal.aborted)
+      if (isLeft) this.#cancel.cancel(left.signal.reason)
       if (!this.#isRunning) inRootContext(() => void this.#run())
     })
   }
@@ -125,6 +127,7 @@ export class SharedName<Version> {
         await this.#carryOut(attempts)
       } catch (error) {
         for (const asked of this.#batch) {
+          if (asked.looks && this.#cancel.cancelled) continue // it looks together with the next request
           const reason = attempts.has(asked) ? unknown(this.name, error) : error
           this.#settle(asked, () => asked.reject(asked.signal.aborted ? asked.signal.reason : reason))
         }
@@ -160,9 +163,10 @@ export class SharedName<Version> {
       attempts.add(attempt)
       let version: Version | undefined
       try {
-        const send = (signal: AbortSignal): Promise<Version | undefined> =>
-          register.write(keyOf(this.name), value, this.#version, signal, keepOf(state, now))
-        version = await request(clock, limitOf(wanted, this.#now), send, { background: true, cancel: this.#cancel })
+        const [expected, keep] = [this.#version, keepOf(state, now)]
+        version = await this.#send(limitOf(wanted, this.#now), this.#cancel, signal =>
+          register.write(keyOf(this.name), value, expected, signal, keep),
+        )
       } catch (error) {
         if (!LeaseError.is(error) || !error.retryable) {
           attempts.remove(attempt)
@@ -190,11 +194,15 @@ export class SharedName<Version> {
     return this.#view.state.waiters.length === 0 || this.#now - this.#seenAt < RECENT
   }
 
+  #send<Answer>(limit: number, cancel: Cancel, send: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+    const { clock } = this.#shared
+    return request(clock, limit, signal => insist(clock, signal, send), { background: true, cancel })
+  }
+
   async #read(limit: number, cancel: Cancel = this.#cancel): Promise<Known<Version>> {
-    const { register, clock } = this.#shared
+    const { register } = this.#shared
     const sent = this.#now
-    const send = (signal: AbortSignal): ReturnType<Register<Version>['read']> => register.read(keyOf(this.name), signal)
-    const entry = await request(clock, limit, send, { background: true, cancel })
+    const entry = await this.#send(limit, cancel, signal => register.read(keyOf(this.name), signal))
     this.roundTrip = this.#now - sent
     return this.#seen(entry, register.mayLag ? undefined : sent)
   }

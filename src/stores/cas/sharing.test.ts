@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { claimOf, failureOf, hold, look, signal } from '../../../test/support.ts'
 import type { Claim } from '../../contract/store.ts'
-import { held, meanwhile, System } from './test/system.ts'
+import { held, meanwhile, pass, System } from './test/system.ts'
 
 test('a full record refuses further waiters, and serves those that wait', async () => {
   const system = new System()
@@ -87,6 +87,58 @@ test('what is asked while another request is tried again shares that attempt', a
   await meanwhile(system, store.acquire(claimOf('a', { queue: true }), signal))
   await meanwhile(system, second ?? Promise.reject(new Error('it was not asked')))
   expect(system.writes - writes).toBe(2)
+})
+
+test.each(['read', 'write'] as const)('a %s without an answer is sent again after a second', async verb => {
+  const system = new System()
+  const { promise, resolve } = Promise.withResolvers<AbortSignal>()
+  const really = system[verb] as (...parameters: unknown[]) => Promise<never>
+  system[verb] = (...parameters: unknown[]) => {
+    system[verb] = really
+    resolve(parameters.find(each => each instanceof AbortSignal) as AbortSignal)
+    return new Promise<never>(() => {})
+  }
+  const answers: unknown[] = []
+  const asked = held(system.start(), claimOf('a', { ttl: 60_000 })).then(answer => answers.push(answer))
+  await pass(system, 1_100)
+  expect(answers).toEqual([true])
+  await asked
+  expect((await promise).aborted).toBe(true) // so that it does not keep a connection
+  expect(system.clock.pending).toBe(0)
+})
+
+test.each(['happens', 'does not happen'])(
+  'a write that is sent again is decided once if the first one %s',
+  async what => {
+    const system = new System()
+    const { write } = system
+    system.write = async (...parameters) => {
+      system.write = write
+      if (what === 'happens') await write.apply(system, parameters)
+      return new Promise(() => {})
+    }
+    const store = system.start()
+    const claim = claimOf('a', { ttl: 60_000 })
+    const token = await meanwhile(system, hold(store, claim))
+    expect(await look(store, { name: 'a' })).toMatchObject([{ token }])
+    expect(await store.release(claim, signal)).toBe('released')
+  },
+)
+
+test('a system that takes longer than a second for each request serves', async () => {
+  const system = new System()
+  const { read, write } = system
+  const slowly = async <Answer>(send: () => Promise<Answer>): Promise<Answer> => {
+    await new Promise<void>(resolve => system.clock.after(1_200, resolve))
+    return send()
+  }
+  system.read = key => slowly(() => read.call(system, key))
+  system.write = (...parameters) => slowly(() => write.apply(system, parameters))
+  const store = system.start()
+  const claim = claimOf('a')
+  expect(await meanwhile(system, held(store, claim))).toBe(true)
+  expect(await meanwhile(system, store.renew(claim, signal))).toBeDefined()
+  expect(await meanwhile(system, store.release(claim, signal))).toBe('released')
 })
 
 test('a closed store leaves no request and no timer behind', async () => {

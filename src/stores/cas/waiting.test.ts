@@ -60,6 +60,21 @@ test('positions are kept while a watch takes long to arm', async () => {
   expect(await look(store, { name: 'a' })).toHaveLength(2)
 })
 
+test('positions are kept while a read hangs that a request of the same process waits for', async () => {
+  const system = new System()
+  const { store } = await waiting(system, 1)
+  await pass(system, 1_400)
+  const { read } = system
+  system.read = () => {
+    system.read = read
+    return new Promise(() => {})
+  }
+  const asked = store.acquire(claimOf('a', { ttl: 60_000 }), signal)
+  await pass(system, 4_500)
+  expect(await look(system.start(), { name: 'a' })).toHaveLength(2)
+  expect(await asked).toMatchObject({ held: false })
+})
+
 test('while a register cannot watch, the store polls', async () => {
   const system = new System()
   system.watch = () => Promise.reject(new Error('no connection'))

@@ -111,24 +111,6 @@ test('a renewal whose write happens after the end of its lease grants nothing: a
   expect(await one.renew(claim, signal)).toBeUndefined()
 })
 
-test('a read that lags ends no lease that was renewed meanwhile, where the register says that reads may lag', async () => {
-  const system = Object.assign(new System(), { mayLag: true })
-  const [one, two] = [system.start(), system.start()]
-  const claim = claimOf('a')
-  await hold(one, claim)
-  expect(await held(two, claimOf('a', { queue: true }))).toBe(false)
-  const before = new Map(system.records)
-  await system.clock.advance(9_000)
-  await one.renew(claim, signal)
-  await system.clock.advance(2_000)
-  const { read } = system
-  system.read = async () => before.get(keyOf('a')) // of a leader that was replaced and does not know it
-  expect(await look(two, { name: 'a' })).toEqual([])
-  system.read = read
-  expect(await held(two, claimOf('a', { queue: true }))).toBe(false)
-  expect(await look(two, { name: 'a' })).toMatchObject([{ state: 'held' }, { state: 'waiting' }])
-})
-
 test('a wall clock that is set forward ends no lease of another process', async () => {
   const system = new System()
   await hold(cas(system), claimOf('a'))

@@ -18,7 +18,7 @@ export interface Register<Version> {
   readonly knowsAge?: boolean | undefined
   /**
    * May a `read` for a moment answer what was before, as from a leader that was replaced and does not know it? Then a lease
-   * that a read shows as ended may still be renewed. @default false
+   * that a read shows as ended may still be renewed, and an answer that there is no such lease costs a write. @default false
    */
   readonly mayLag?: boolean | undefined
   /** The current record. `undefined`: there is none. */

@@ -32,7 +32,12 @@ export function limitOf(asked: readonly Pending[], now: number): number {
 /** Would another process perhaps answer otherwise? */
 export function isRefusal(answer: unknown): boolean {
   if (typeof answer === 'object' && answer !== null) return 'held' in answer && !answer.held
-  return answer === undefined || answer === false || answer === 'gone'
+  return answer === 'gone' || isAbsence(answer)
+}
+
+/** Does the answer say that there is no such lease, although nothing changes? */
+export function isAbsence(answer: unknown): boolean {
+  return answer === undefined || answer === false
 }
 
 /** The reason of copies that are not needed any more. */

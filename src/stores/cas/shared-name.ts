@@ -12,7 +12,7 @@ import { contended, full, LAST_TOKEN, late, unknown, usedUp } from './failure.ts
 import { keyOf } from './key.ts'
 import { isChanged, NOTHING, observe, parse, type Stored, store, type View, without } from './record.ts'
 import type { Entry, Register } from './register.ts'
-import { insist, isRefusal, limitOf, type Pending, type Request } from './request.ts'
+import { insist, isAbsence, isRefusal, limitOf, type Pending, type Request } from './request.ts'
 import { withoutRoom } from './room.ts'
 
 /** What this process knows of the record. `version`: there is none. */
@@ -259,7 +259,9 @@ export class SharedName<Version> {
       for (const [id, delay] of rules.wakes(asked.id)) wakes.set(id, delay)
     }
     if (state.token > LAST_TOKEN) throw usedUp(this.name)
-    return { answers, state: isChanged(before, state, now) ? state : undefined, now, wakes, held }
+    // What a read that lags says of a lease that is gone is true if a write that expects that record happens.
+    const mustWrite = this.#shared.register.mayLag && [...answers.values()].some(isAbsence)
+    return { answers, state: mustWrite || isChanged(before, state, now) ? state : undefined, now, wakes, held }
   }
 
   /** Refuses the requests for which the record has no room. Returns true if there are any. */

@@ -7,9 +7,11 @@ import { type NatsCluster, type NatsServer, startNats, startNatsCluster } from '
 import { until } from '../../../../lab/servers/until.ts'
 import { Stack } from '../../../../test/harnesses/stack.ts'
 import { ROOT, scriptNode } from '../../../../test/script-node.ts'
-import { signal } from '../../../../test/support.ts'
+import { claimOf, hold, signal } from '../../../../test/support.ts'
 import { createLocks, connect as locksAt } from '../../../index.ts'
 import { migrate as migrateUrl } from '../../../migrate.ts'
+import { cas, type Register } from '../../cas/index.ts'
+import { keyOf } from '../../cas/key.ts'
 import { migrate, nats } from '../index.ts'
 import { registerOf } from '../register.ts'
 
@@ -50,6 +52,23 @@ describe('one server', () => {
     await (await kvm.open('holdfast')).delete('deleted')
     await using second = await locks.acquire('deleted')
     expect(second.token).toBeGreaterThan(first.token)
+  })
+
+  test('a read of what was before a grant does not report its lease as lost', async () => {
+    const register = registerOf(async () => kvm, 'holdfast')
+    const [earlier, claim] = [claimOf('lagging'), claimOf('lagging')]
+    await using store = cas(register)
+    await hold(store, earlier)
+    await store.release(earlier, signal)
+    const before = await register.read(keyOf('lagging'), signal)
+    await hold(store, claim)
+    const lagging: Register<number> = { ...register, read: async () => before }
+    await using other = cas(lagging)
+    await expect(other.renew({ ...claim, ttl: 3_000 }, signal)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    await expect(other.annotate({ ...claim, ttl: 3_000 }, signal)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    lagging.read = register.read
+    expect(await other.renew(claim, signal)).toMatchObject({ held: true })
+    expect(await other.renew(earlier, signal)).toBeUndefined()
   })
 
   test('a bucket that is missing, or forgets records, is refused with what to do', async () => {

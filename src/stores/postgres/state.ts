@@ -21,7 +21,7 @@ const SLACK = "interval '20 ms'"
 const COUNTED = `${QUEUE} = _name and not gone and not passed`
 
 /**
- * The statement that reads what decides a request of `_id` for `_name` at `_now`. Shared leases count until they end. Once
+ * The statements that read what decides a request of `_id` for `_name` at `_now`. Shared leases count until they end. Once
  * `_isReviewed` is true, they count while their rows exist: a lease that has ended is not deleted while a guard or a
  * renewal has locked it.
  */
@@ -31,7 +31,7 @@ export function readState({ lease, shared, line }: Names): string {
   return `select l.name is not null as is_known, l.token, l.owner, l.note, l.expires_at,
       coalesce(l.id is not null and l.expires_at > _now, false) as is_held, coalesce(l.id = _id and l.expires_at > _now, false) as holds,
       o.id is not null as shares, p.id is not null as waits, coalesce(p.gone, false) as gone, p.passed, p.lapses_at as own_lapses,
-      p.slot_limit as own_limit, p.units as own_units, h.used, h.highest, h.least_limit, h.ends, q.ahead, q.lapses,
+      p.seq as own_seq, p.slot_limit as own_limit, p.units as own_units, h.used, h.highest, h.least_limit, h.ends, q.ahead, q.lapses,
       f.id as first, f.slot_limit as first_limit, f.units as first_units, ${TURN} + f.round_trip as first_grace,
       coalesce(case when l.id is null then l.expires_at > _now + ${SLACK}
         else l.expires_at <= _now or l.expires_at > _now + ${ms('l.ttl')} + ${SLACK} end, false) as is_holder_old,
@@ -55,7 +55,14 @@ export function readState({ lease, shared, line }: Names): string {
     left join lateral (
       select id, slot_limit, units, round_trip from ${line} where ${ahead} and lapses_at > _now order by seq limit 1
     ) f on true
-    into _s`
+    into _s;
+    if _s.is_queue_old and _s.first is not null then
+      -- The part that was read may be full of waiters that have lapsed. Two that live are counted all the same: no claim
+      -- passes more than one.
+      select greatest(_s.ahead, count(*)) from (
+        select from ${line} where ${COUNTED} and seq < coalesce(_s.own_seq, ${LAST_SEQ}) and lapses_at > _now order by seq limit 2
+      ) w into _s.ahead;
+    end if`
 }
 
 /** Must the name be reviewed before a claim can be decided? */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
 import { until } from '../../../../lab/servers/until.ts'
+import type { Claim } from '../../../contract/store.ts'
 import { acquire, claimOf, hold, queryAt, signal, storeAt, transaction } from './support.ts'
 
 let server: PostgresServer
@@ -61,6 +62,30 @@ test('positions and withdrawals that lapsed are deleted while others wait', asyn
   const left = (): Promise<unknown[]> => server.query("select id from holdfast.lease_line where name = 'c'")
   await until('they are deleted', async () => (await left()).length === 1)
   expect(await left()).toEqual([{ id: waiter.id }])
+})
+
+test.each([0, 1])('R8: a newcomer passes no waiter that lives, behind %i others and 1,500 that died', async before => {
+  await using store = storeAt(server.url())
+  const name = `died ${before}`
+  await hold(store, claimOf(name))
+  const waiters = Array.from({ length: before + 1 }, () => claimOf(name, { queue: true, ttl: 60_000 }))
+  for (const waiter of waiters) await acquire(store, waiter)
+  // The name is free, and the grace period of its first waiter is over.
+  await server.query(
+    `update holdfast.lease set id = null, ttl = 0, expires_at = now() - interval '2 s' where name = $1`,
+    [name],
+  )
+  await server.query('update holdfast.lease_line set seq = seq - 1000000 where name = $1 and id <> $2', [
+    name,
+    waiters.at(-1)?.id,
+  ])
+  await server.query(
+    `insert into holdfast.lease_line (name, id, seq, owner, note, lapses_at, gone)
+    select $1, i::text, -i, '', '', now() - interval '1 s', false from generate_series(1, 1500) i`,
+    [name],
+  )
+  expect(await acquire(store, claimOf(name))).toMatchObject({ held: false, ahead: before + 1 })
+  await until('the last waiter is served', async () => (await acquire(store, waiters.at(-1) as Claim)).held)
 })
 
 test('a claim that joins the queue behind a grant that it did not see keeps the order', async () => {

@@ -48,6 +48,11 @@ export class Entry {
   readonly joins: Map<string, Place & { readonly until: number }> = new Map()
   /** The time by which they were written, by `performance.now()`. */
   joinedAt: number = 0
+  /**
+   * Positions of other claims from before the clock was set back, which end sooner. `was`: the end that was read. A position
+   * that was written or deleted since remains as it is, because its waiter asked again or left.
+   */
+  readonly capped: (Place & { readonly was: number; readonly until: number })[] = []
   /** Waiters that were passed, to be marked once the lease is written. */
   readonly passed: Place[] = []
   readonly #places: Map<string, Place>
@@ -94,7 +99,7 @@ export class Entry {
       const decided = rules.acquire({ ...claim, limit, units, grace })
       isMoving = rules.wakes(undefined, true).size > 0
       return decided
-    })
+    }, id)
     if (answer.held) return grant(answer, ttl)
     const { ahead } = answer
     const retryAfter = queue ? Math.min(answer.retryAfter, pollAfter(ahead, isMoving)) : answer.retryAfter
@@ -163,7 +168,8 @@ export class Entry {
     return [...this.#unburied, ...[...this.#places.values()].filter(isOver)]
   }
 
-  #decide<Answer>(decision: (rules: Name) => Answer): Answer {
+  /** `asker`: the claim that may join the queue by this decision. */
+  #decide<Answer>(decision: (rules: Name) => Answer, asker?: string): Answer {
     const before = this.#state
     const rules = new Name(this.now, before, Math.floor(this.now * 1_000))
     const answer = decision(rules)
@@ -176,8 +182,15 @@ export class Entry {
       const old = before.waiters.find(({ id }) => id === waiter.id) as Waiter
       const { seq } = this.#places.get(waiter.id) as Place
       const place = { ...waiter, seq, gone: false }
+      if (waiter.id === asker) {
+        if (!isFresh(old, waiter, this.now)) this.#join(place)
+        continue
+      }
       if (waiter.isPassed && !old.isPassed) this.passed.push(place)
-      else if (!isFresh(old, waiter, this.now)) this.#join(place)
+      if (waiter.lapses !== old.lapses) {
+        this.capped.push({ ...place, was: old.lapses, until: this.limit })
+        this.#places.set(place.id, place)
+      }
     }
     return answer
   }

@@ -14,7 +14,7 @@ const PLACE = 'name, id, owner, note, seq, lapses, gone, ttl, slot_limit, units,
 /** Milliseconds for which the parts of a batch are tried after others had locked some of its rows. */
 const LONGEST_WRITE = 1_000
 
-/** The largest number of lapsed positions in one deletion, because a statement must fit into a packet. */
+/** The largest number of positions in one deletion or update, because a statement must fit into a packet. */
 const MOST_ENDED = 1_000
 
 /** The largest number of holders in one statement, unless one name has more. Each takes up to 1,500 bytes. */
@@ -152,6 +152,15 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
       lapses = if(${line}.gone > values(gone), ${line}.lapses, values(lapses)), gone = ${line}.gone or values(gone)`)
     const now = performance.now()
     for (const entry of all) entry.joinedAt = now
+  }
+  const capped = all.flatMap(({ name, capped }) =>
+    capped.map(({ id, was, lapses, until }) => [hex(name), hex(id), micros(was), micros(lapses), micros(until)]),
+  )
+  if (capped.length > 0) {
+    // A later request writes the rest.
+    const caps = values(['name', 'id', 'was', 'lapses', 'until'], capped.slice(0, MOST_ENDED))
+    await connection.change(`update ${caps} straight_join ${line} w on w.name = v.name and w.id = v.id and w.lapses = v.was
+      set w.lapses = v.lapses where ${TIME} < v.until`)
   }
 
   const changed = all.filter(({ isChanged }) => isChanged)

@@ -183,7 +183,7 @@ async function carryOut(
       return () => reject(error)
     }
   })
-  const writes = found.filter(({ isChanged, joins }) => isChanged || joins.size > 0)
+  const writes = found.filter(({ isChanged, joins, capped }) => isChanged || joins.size + capped.length > 0)
   const isAgain = requests.some(({ tries }) => tries > 0)
   const done = await write(connection, table, writes, isAgain)
   const undone = new Map(writes.filter(name => !done.has(name)).map(name => [name.name, name]))

@@ -1,23 +1,27 @@
 import { connect, type Socket } from 'node:net'
 import { createPool } from 'mysql2'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
 import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariadb.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
 import { mysql } from '../index.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
 
+let clock: ShiftedClock
 let server: MariaDbServer
 let other: Store
 
 beforeAll(async () => {
-  server = await startMariaDb()
+  clock = startClock()
+  server = await startMariaDb({ clock })
   other = storeAt(server.url())
   await hold(other, claimOf('first'))
 })
 afterAll(async () => {
   await other[Symbol.asyncDispose]()
   await server.stop()
+  clock.stop()
 })
 
 /**
@@ -265,6 +269,27 @@ test('a tombstone that is written while a grant is about to delete a position st
   expect(await look(other, { name: 'line' })).toEqual([])
   await store[Symbol.asyncDispose]()
 })
+
+test.each([true, false])(
+  'a waiter that leaves after the clock was set back is not brought back (by one that queues: %s)',
+  async queue => {
+    const name = `set back ${queue}`
+    const [leaves, dead] = [claimOf(name, { queue: true }), claimOf(name, { queue: true })]
+    await hold(other, claimOf(name))
+    for (const waiter of [leaves, dead]) await acquire(other, waiter)
+    clock.jumpWall(-60_000)
+    const { store, paused, resume } = pausing(/(into|join) holdfast_lease_line/)
+    const answer = acquire(store, claimOf(name, { queue }))
+    await paused()
+    expect(await other.release(leaves, signal)).toBe('released')
+    resume()
+    expect(await answer).toMatchObject({ held: false })
+    const count = async (): Promise<number> => (await look(other, { name })).length
+    expect(await count()).toBe(queue ? 3 : 2) // the holder, the dead waiter, and perhaps the one that asked
+    await until('the dead one lapses', async () => (await count()) === 1)
+    await store[Symbol.asyncDispose]()
+  },
+)
 
 test('a waiter that is written late takes the position from nobody who asked since', async () => {
   const [holder, waiter] = [claimOf('late'), claimOf('late', { queue: true, ttl: 3_000 })]

@@ -132,6 +132,21 @@ describe.each(Object.entries(clients))('%s', (name, as) => {
   })
 })
 
+test('needs no more permissions when the position of a waiter lapses', async () => {
+  const { client, close } = await ioredis('least')
+  const store = storeOf(client)
+  const [holder, lapsing] = [claimOf('lapsing'), claimOf('lapsing', { queue: true, ttl: 1_000 })]
+  await hold(store, holder)
+  await acquire(store, lapsing)
+  const answer = await until('it lapses', async () => {
+    const answer = await acquire(store, claimOf('lapsing')).catch(error => error)
+    return answer.ahead !== 1 && answer
+  })
+  expect(answer).toMatchObject({ held: false, ahead: 0 })
+  await store[Symbol.asyncDispose]()
+  await close()
+})
+
 test('needs one more permission for another database, and never uses database 0 instead', async () => {
   const options = { port: server.port, password: secret, db: 1, lazyConnect: true }
   const inDatabase = (username: string): RedisClient[] => [

@@ -53,7 +53,7 @@ local function open(key)
     repeat
       local ids = lapsed(key)
       if #ids > 0 then withdraw(key, name, ids) end
-    until #ids == 0 or call('EXISTS', key .. ':lapse') == 1 -- later waiters would bring that key back
+    until #ids == 0 or call('ZCARD', key .. ':lapse') > 0 -- later waiters would bring that key back
   end
   return name
 end

@@ -75,6 +75,12 @@ export class ScriptConnection implements Connection {
    */
   readonly #clock = new ServerClock(RESOLUTION)
 
+  /**
+   * The end of the last turn of requests that are sent one by one. There is one turn at a time: node-redis sends ASKING by
+   * itself, and it applies only to the next command of the connection.
+   */
+  #turn: Promise<unknown> = Promise.resolve()
+
   private constructor(wire: Wire, { script, lone }: ScriptSetup, preamble: Preamble, isCluster: boolean) {
     this.wire = wire
     this.#script = script
@@ -126,12 +132,19 @@ export class ScriptConnection implements Connection {
     } catch (error) {
       if (!this.#clocks || !isSplit(error)) throw error
     }
-    // Nothing was done. A request that touches only the key of its lease succeeds alone: a renewal, an annotation, an
-    // acquire without a queue, and the release of a name without waiters.
+    // Nothing was done.
+    const turn = this.#turn.then(() => this.#carryOutOneByOne(requests))
+    this.#turn = turn.catch(() => {})
+    return turn
+  }
+
+  /**
+   * Sends each request with the key of its lease only, so the node that has this key carries it out. The script refuses a
+   * request that needs other keys which are not there.
+   */
+  async #carryOutOneByOne(requests: readonly Request[]): Promise<Reply> {
     const alone: Reply[] = []
-    // They are sent one after the other: node-redis sends ASKING by itself, and it applies only to the next command.
-    for (const request of requests)
-      alone.push(await this.#call([unqueued(request)], performance.now(), [request.key]).catch(refusal))
+    for (const request of requests) alone.push(await this.#carryOutSplit(request).catch(refusal))
     const woken = alone.map(reply => reply.woken).filter(Boolean)
     const refused = alone.find(reply => reply.refused !== undefined)?.refused
     return {
@@ -141,6 +154,14 @@ export class ScriptConnection implements Connection {
       refused,
       alone,
     }
+  }
+
+  async #carryOutSplit(request: Request): Promise<Reply> {
+    const { verb, key, id } = request
+    // The tombstone of the claim may be on the other node. While the slot moves, none is added on the node that loses it.
+    if (verb === 'acquire' && (await this.wire.call(['get', key + GONE + id], key)) !== null)
+      return { now: 0, state: '', answers: ['x'], woken: '', refused: undefined }
+    return this.#call([request], performance.now(), [key])
   }
 
   async #carryOutAlone(lone: LoneRequests, request: Request, sent: number): Promise<Reply> {
@@ -194,16 +215,7 @@ export class ScriptConnection implements Connection {
 
 /** Did a cluster refuse several keys because their hash slot is moving, and only some of them are on this node yet? */
 function isSplit(error: unknown): boolean {
-  return /\bTRYAGAIN\b|Too many Cluster redirections/.test(String(error))
-}
-
-/**
- * Makes an `acquire` that does not join the queue, because the keys of the queue cannot be written. The claim asks again,
- * and joins when the hash slot has moved.
- */
-function unqueued(request: Request): Request {
-  if (request.verb !== 'acquire') return request
-  return { ...request, parameters: request.parameters.replace(/^(\d+ \d+) [12]\d*/, '$1 0') }
+  return /\bTRYAGAIN\b|\bASK \d|Too many Cluster redirections/.test(String(error))
 }
 
 /** An error response to a lone request, in the form in which the script answers it. Throws any other error. */

@@ -73,7 +73,7 @@ const refusals: readonly Refusal[] = [
       'address in sentinels',
   },
   {
-    text: /\b(LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MISCONF|NOREPLICAS|OOM|UNKILLABLE|ERR)\b|signalled by the server/,
+    text: /\b(LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MISCONF|NOREPLICAS|OOM|UNKILLABLE|ERR)\b|non local key|signalled by the server/,
     code: 'STORE_UNAVAILABLE',
     says: 'Redis cannot serve the request now',
   },
@@ -134,7 +134,10 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   if (wrong) return wrong
   const refusal = refusalOf(text)
   if (!refusal) return noAnswerFrom('Redis', error, sent, hintOf(text, circumstances))
-  const says = isCluster && /MOVED|ASK/.test(text) ? 'the Redis Cluster moves the slot of the lease' : refusal.says
+  const says =
+    isCluster && /MOVED|ASK|TRYAGAIN|non local key/.test(text)
+      ? 'the Redis Cluster moves the slot of the lease'
+      : refusal.says
   const passes = /READONLY|MOVED|ASK/.test(text)
     ? served || isCluster
     : served && (credentials.test(text) || otherKind.test(text))

@@ -8,16 +8,18 @@
 function verbs.acquire(key, id, ttl, life, queues, rest)
   local name = names[key] or read(key)
   local held = name.state == 'held' and name.ends > now
-  if name.line == '1' or name.gen or name.state == 'many' then return rare().acquire(key, id, ttl, life, queues, rest) end
-  if held and isOf(id, name.rest) then
+  if held and isOf(id, name.rest) and (name.line == '0' or isSplit) then
     -- A stale copy of the request must not shorten what a renewal has extended since.
     if name.ends - now <= tonumber(ttl) then prolong(key, name, ttl, life) end
     return '+' .. name.token .. slotsOf(name)
   end
-  if held and (queues ~= '0' or name.share ~= '') then return rare().acquire(key, id, ttl, life, queues, rest) end
-  -- To answer that the name is held takes no other key. In a slot that moves, only the keys on this node can be read.
-  if held then return format('-%.0f 0 %.0f %s %s', name.ends, name.ends, name.token, match(name.rest, ' (.*)$')) end
-  if call('GET', key .. ':gone:' .. id) then return 'x' end
+  -- To answer that the name is held takes no other key. In a slot that moves no claim joins the queue here.
+  if held and name.share == '' and (isSplit or queues == '0' and name.line == '0') then
+    return format('-%.0f 0 %.0f %s %s', name.ends, name.ends, name.token, match(name.rest, ' (.*)$'))
+  end
+  if held or name.line == '1' or name.gen or name.state == 'many' then return rare().acquire(key, id, ttl, life, queues, rest) end
+  -- In a slot that moves the sender has looked for it on both nodes.
+  if type((isSplit and redis.pcall or call)('GET', key .. ':gone:' .. id)) == 'string' then return 'x' end
   local limit, units, details = '1', '1', rest
   if sub(rest, 1, 1) ~= '[' then limit, units, details = match(rest, '^(%d+) (%d+) (.*)$') end
   return grantAlone(key, name, id, ttl, life, limit, units, details)

@@ -5,6 +5,9 @@ local names = {}
 -- The messages to waiters of the caller, and the reason why messages to others were refused, if they were.
 local woken, refused
 local channel, cluster = ARGV[1], ARGV[2] == '1'
+-- Is the hash slot of the name moving to another node? Then its keys may be on both, and only that of the lease is declared.
+-- The old node refuses to touch a key that it does not have. On the new one such a key seems not to exist.
+local isSplit = cluster and #KEYS == 1
 
 -- Answers when a lease of TTL ms that is granted now ends, always in 13 digits.
 local terms = {}
@@ -39,8 +42,8 @@ local function remember(key, token, life)
 end
 
 -- Is called before a write for waiters that have their positions. A server that is out of memory refuses only the first
--- write of a script, and this one changes nothing.
-local function mayGrow(key) call('ZREM', key .. ':lapse', '') end
+-- write of a script, and this one changes nothing. In a hash slot that moves, the key may be missing here.
+local function mayGrow(key) redis.pcall('ZREM', key .. ':lapse', '') end
 
 -- Sends a message to the process of a waiter. Answers the number of processes that received it, or nothing if it was refused.
 local function tell(target, message)

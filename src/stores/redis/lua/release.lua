@@ -4,11 +4,15 @@
 
 function verbs.release(key, id, memory)
   local name = names[key] or read(key)
-  if name.line == '1' or name.gen or name.state == 'many' then return rare().release(key, id, memory) end
-  if name.state == 'held' and name.ends > now and isOf(id, name.rest) then
+  local own = name.state == 'held' and name.ends > now and isOf(id, name.rest)
+  local mayQueue = name.line == '1' or name.gen or name.state == 'many'
+  -- In a slot that moves the queue may be on the other node. To end a lease takes none of it.
+  if mayQueue and not (own and isSplit) then return rare().release(key, id, memory) end
+  if own then
     if not forget(key, name) then
       name.state, name.ends = 'free', now
       mark(key, name)
+      if mayQueue then freed[key] = true end
     end
     return '1'
   end

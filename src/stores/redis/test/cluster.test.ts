@@ -7,9 +7,8 @@ import { createClient, createCluster } from 'redis'
 import { createCluster as createCluster4 } from 'redis4'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RedisCluster, startCluster } from '../../../../lab/servers/cluster.ts'
-import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
+import { startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
-import type { Claim } from '../../../contract/store.ts'
 import { createLocks } from '../../../index.ts'
 import type { RedisClient } from '../index.ts'
 import { slotOf } from '../keys.ts'
@@ -122,37 +121,6 @@ describe.each(Object.entries(clients))('%s', (_, create) => {
   })
 })
 
-// valkey-glide asks again by itself, and then reports a timeout.
-test.each(Object.entries(clients).filter(([library]) => library !== 'glide'))(
-  '%s loses no lease and refuses no request while a slot stays open, its keys on two nodes',
-  async (_, create) => {
-    const { client, close } = await create()
-    const store = storeOf(client, '{slot}')
-    const claims = names.map(each => claimOf(each))
-    await Promise.all(claims.map(claim => hold(store, claim)))
-    await using slot = await openSlot('{slot}')
-    await slot.move(names.length / 2)
-    const waiter = claimOf('a', { queue: true })
-    const [renewed, busy, waits, free] = await Promise.all([
-      Promise.all(claims.map(claim => store.renew(claim, signal))),
-      store.acquire(claimOf('b'), signal),
-      store.acquire(waiter, signal),
-      store.acquire(claimOf('free'), signal),
-    ])
-    expect(renewed.filter(grant => grant?.held)).toHaveLength(names.length)
-    expect([busy.held, waits.held, free.held]).toEqual([false, false, true])
-    const [first, ...others] = claims as [Claim, ...Claim[]]
-    const released = await Promise.all(others.map(claim => store.release(claim, signal)))
-    expect(new Set(released)).toEqual(new Set(['released']))
-    await slot.close()
-    expect(await store.acquire(waiter, signal)).toMatchObject({ held: false, ahead: 0 })
-    expect(await store.release(first, signal)).toBe('released')
-    expect((await store.acquire(waiter, signal)).held).toBe(true)
-    await store[Symbol.asyncDispose]()
-    close()
-  },
-)
-
 test('computes the slots as Redis does', async () => {
   const [node] = cluster.nodes
   for (const key of [
@@ -225,36 +193,3 @@ test('does everything with the permissions that the documentation lists for a cl
     expect(await store.release(waiting, signal)).toBe('released')
   }
 })
-
-/** Opens the slot of a key, as a migration does. `move` moves that many of its keys, `close` the others, and ends it. */
-async function openSlot(
-  key: string,
-): Promise<AsyncDisposable & { move(count: number): Promise<void>; close(): Promise<void> }> {
-  const slot = slotOf(key)
-  const from = await cluster.nodeOf(key)
-  const to = cluster.nodes.find(node => node !== from) as RedisServer
-  const [left, right] = [await from.call('CLUSTER', 'MYID'), await to.call('CLUSTER', 'MYID')]
-  await to.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(left))
-  await from.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(right))
-  const move = async (count: number): Promise<void> => {
-    const keys = (await from.call('CLUSTER', 'GETKEYSINSLOT', slot, count)) as string[]
-    for (const each of keys) await from.call('MIGRATE', host, to.port, each, 0, 5_000)
-  }
-  const end = async (owner: unknown): Promise<void> => {
-    for (const node of [to, from, ...cluster.nodes]) await node.call('CLUSTER', 'SETSLOT', slot, 'NODE', String(owner))
-  }
-  let isClosed = false
-  return {
-    move,
-    async close() {
-      await move(1_000)
-      await end(right)
-      isClosed = true
-    },
-    async [Symbol.asyncDispose]() {
-      if (isClosed) return
-      for (const node of cluster.nodes) await node.call('FLUSHALL')
-      await end(left)
-    },
-  }
-}

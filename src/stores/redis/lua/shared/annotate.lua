@@ -8,7 +8,7 @@ function made.annotateShared(key, id, _, _, _, details)
     write(key, name)
     return '1'
   end
-  name = open(key)
+  name = open(key, true)
   local token, ttl, limit, slots = memberOf(name, entryOf(key, name, id))
   if not token then return gone(key) end
   mayGrow(key)

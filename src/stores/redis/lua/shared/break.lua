@@ -2,7 +2,7 @@
 -- Answers '+TOKEN', which outranks the leases that ended, or '0' if there is no such lease.
 
 made['break'] = function(key, _, _, life, _, of)
-  local name = open(key)
+  local name = open(key, true)
   local token, slot = match(of, '^(%S+) (%S+)$')
   local function isMeant(each, slots)
     return (token == '-' or token == each) and (slot == '-' or string.find(',' .. slots .. ',', ',' .. slot .. ',', 1, true))

@@ -1,6 +1,16 @@
 -- The claims that share a name. They are members of `:line`, and the negative end of the lease is the score. Their entries
 -- are in `:claim`. The score of a waiter in `:line` is the number of its arrival.
 
+local QUEUE = { ':line', ':lapse', ':claim' }
+
+-- Fails if the hash slot moves and one of these keys is not here: it may be on the other node, and the name must not be
+-- decided without it.
+local function need(key, kinds)
+  for _, kind in ipairs(isSplit and kinds or {}) do
+    if (tonumber(redis.pcall('PTTL', key .. kind)) or -2) == -2 then error('TRYAGAIN the keys of the name are on two nodes', 0) end
+  end
+end
+
 -- The keys of claims last a second longer than the last of them.
 local function extend(key, kinds, life)
   for _, kind in ipairs(kinds) do
@@ -45,7 +55,7 @@ local function enroll(key, name, id, ends, ttl, limit, units, token, details)
   name.next = nil
   if ends > name.ends then name.ends = ends end
   if tonumber(ttl) > tonumber(name.ttl) then name.ttl = ttl end
-  extend(key, { ':line', ':lapse', ':claim' }, name.ends - now) -- a waiter that was passed is in the last two only
+  extend(key, QUEUE, name.ends - now) -- a waiter that was passed is in the last two only
   return slots
 end
 
@@ -155,6 +165,7 @@ local function openGroup(key, name)
   local gen, since, used, limits, map = match(name.rest, '^(%d+) (%d+) (%d+) ([^ ]+) (%x+)')
   if not gen then error('FORMAT 1') end
   name.gen, name.since, name.used, name.limits, name.map = gen, math.min(since, now), tonumber(used), limits, map
+  if name.ends > now then need(key, { ':line', ':claim' }) end
   if name.isBack then shorten(key, name) end
   if tonumber(since) > now then write(key, name) end
   if name.ends <= now then disband(key, name)

@@ -24,7 +24,7 @@ function made.inspect(key, _, _, _, _, after)
   end
   for at = 1, #page, 2 do claims[#claims + 1] = page[at] end
   -- Those that were passed.
-  if isFirst and call('ZCARD', key .. ':lapse') > call('ZCOUNT', line, '(0', '+inf') then
+  if name.line == '1' and isFirst and call('ZCARD', key .. ':lapse') > call('ZCOUNT', line, '(0', '+inf') then
     for _, id in ipairs(call('ZRANGE', key .. ':lapse', 0, 999)) do
       if not call('ZSCORE', line, id) then claims[#claims + 1] = id end
     end
@@ -32,7 +32,7 @@ function made.inspect(key, _, _, _, _, after)
   room = room - #claims
   if #claims == 0 then return found end
   for at, entry in ipairs(call('HMGET', key .. ':claim', unpack(claims))) do
-    found[#found + 1] = call('ZSCORE', key .. ':lapse', claims[at]) or -(page[2 * at] or 0)
+    found[#found + 1] = name.line == '1' and call('ZSCORE', key .. ':lapse', claims[at]) or -(page[2 * at] or 0)
     found[#found + 1] = entry or ''
   end
   return found

@@ -23,7 +23,7 @@ function made.keep(key, _, lifetime, _, _, ids)
       if arrival then call('ZADD', key .. ':line', arrival, scores[at]) end
     end
   end
-  extend(key, { ':line', ':lapse', ':claim' }, lifetime)
+  extend(key, QUEUE, lifetime)
   -- The client knows them in the order in which they came, which is nearly always this one.
   local ahead, first
   for place, id in ipairs(call('ZRANGEBYSCORE', key .. ':line', '(0', '+inf', 'LIMIT', 0, 10)) do

@@ -35,8 +35,9 @@ local function lapsed(key)
   return call('ZRANGEBYSCORE', lapse, '-inf', now, 'LIMIT', 0, 1000)
 end
 
--- Reads a name, without what has ended. All requests of a call have one time, so this is done once.
-local function open(key)
+-- Reads a name, without what has ended. All requests of a call have one time, so this is done once. In a slot that moves,
+-- FORMEMBER leaves the queue as it is, because its keys may be on the other node.
+local function open(key, forMember)
   local name = names[key]
   if name then return name end
   name = read(key)
@@ -49,7 +50,8 @@ local function open(key)
       mark(key, name)
     end
   end
-  if name.line == '1' then
+  if name.line == '1' and not (forMember and isSplit) then
+    need(key, QUEUE)
     repeat
       local ids = lapsed(key)
       if #ids > 0 then withdraw(key, name, ids) end
@@ -103,7 +105,7 @@ local function join(key, name, id, arrival, ttl, roundTrip, limit, units, detail
   call('ZADD', key .. ':line', arrival, id)
   call('ZADD', key .. ':lapse', endOf(lifetime), id)
   call('HSET', key .. ':claim', id, table.concat({ 'w', channel, arrival, roundTrip, limit, units, details }, ' '))
-  extend(key, { ':line', ':lapse', ':claim' }, lifetime)
+  extend(key, QUEUE, lifetime)
   if name.line == '1' then return end
   name.line = '1'
   if name.share ~= '' then gather(key, name, name.token) end

@@ -1,7 +1,7 @@
 -- release: the part for a name that several claims hold or wait for. ../release.lua says what it takes and answers.
 
 function made.release(key, id, memory)
-  local name = open(key)
+  local name = open(key, true)
   if name.state == 'held' and isOf(id, name.rest) then
     if forget(key, name) then return '1' end
     name.state = 'free'
@@ -14,10 +14,13 @@ function made.release(key, id, memory)
     drop(key, name, { id })
     settle(key, name)
     if not name.gen then forget(key, name) end
-  elseif waiterOf(entry) then withdraw(key, name, { id })
-  else
-    call('SET', key .. ':gone:' .. id, '1', 'PX', memory)
-    return '0'
+    return '1'
   end
-  return '1'
+  if name.line == '1' then need(key, QUEUE) end
+  if waiterOf(entry) then
+    withdraw(key, name, { id })
+    return '1'
+  end
+  call('SET', key .. ':gone:' .. id, '1', 'PX', memory)
+  return '0'
 end

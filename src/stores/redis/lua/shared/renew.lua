@@ -7,7 +7,7 @@ function made.renewShared(key, id, ttl, life)
     prolong(key, name, ttl, life)
     return '+' .. name.token .. slotsOf(name)
   end
-  name = open(key)
+  name = open(key, true)
   local token, granted, limit, slots, details = memberOf(name, entryOf(key, name, id))
   if not token then return gone(key) end
   prolongMember(key, name, id, now + ttl, ttl, life, token, granted, limit, slots, details)

@@ -12,7 +12,7 @@ import { type Built, built } from './built.ts'
 const ROOT = join(import.meta.dirname, '..')
 const PROGRAM = "export { createLocks } from 'holdfast'; export { redis } from 'holdfast/redis'"
 /** Bytes, minified and compressed. */
-const LARGEST = 43_000
+const LARGEST = 44_000
 
 let dist: Built
 beforeAll(async () => {

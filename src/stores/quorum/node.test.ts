@@ -71,6 +71,34 @@ test('a node that answers other requests is not unresponsive, however long one r
   expect((await slow).value).toBe(true)
 })
 
+test('a node that has answered a later request does not fail when an old one is rejected', async () => {
+  const { clock, member, node } = setUp()
+  await node.ask(release)
+  const lost = Promise.withResolvers<boolean>()
+  member.onRelease = () => lost.promise
+  const silent = failure(node.ask(release))
+  await clock.advance(150)
+  await silent
+  member.onRelease = () => true
+  await node.ask(release)
+  lost.reject(new LeaseError('OUTCOME_UNKNOWN', 'no answer within 5000 ms'))
+  await clock.advance(0)
+  expect(node.record.state).toBe('serving')
+  await node.ask(release)
+})
+
+test('the late error of a node that has not answered since tells the reason', async () => {
+  const { clock, member, node } = setUp()
+  const replica = Promise.withResolvers<boolean>()
+  member.onRelease = () => replica.promise
+  const silent = failure(node.ask(release))
+  await clock.advance(1_050)
+  await silent
+  replica.reject(new LeaseError('INVALID_ARGUMENT', 'it is a replica'))
+  await clock.advance(0)
+  expect(node.refusal).toMatchObject({ code: 'INVALID_ARGUMENT' })
+})
+
 test('an unresponsive node is probed now and then, and all other requests fail at once', async () => {
   const { clock, member, node } = setUp()
   await node.ask(release)

@@ -53,6 +53,8 @@ export class Node {
   readonly #waiting = new List<Waiting>()
   readonly #timer: FlightTimer
   #answeredAt = Number.NEGATIVE_INFINITY
+  /** When the latest request that was answered was sent. */
+  #answeredUpTo = Number.NEGATIVE_INFINITY
   /** The time from which its answers count. */
   #votesAt = 0
 
@@ -111,7 +113,7 @@ export class Node {
       const giveUp = (): void => {
         this.#waiting.remove(entry)
         const error = new LeaseError('OUTCOME_UNKNOWN', `no answer within ${limit} ms`)
-        this.#fail(error)
+        this.#fail(error, sent)
         reject(error)
       }
       const sent = this.#clock.now()
@@ -125,14 +127,14 @@ export class Node {
         answer => {
           land()
           // An answer that did not come from the server says nothing about it.
-          if (answer.votesIn !== undefined) this.#serve(answer.votesIn)
+          if (answer.votesIn !== undefined) this.#serve(answer.votesIn, sent)
           resolve(answer)
         },
         reason => {
           land()
           const error = storeError(reason)
           if (this.member.isAnswer(error)) this.#resolveKnown()
-          else this.#fail(error)
+          else this.#fail(error, sent)
           reject(error)
         },
       )
@@ -151,12 +153,13 @@ export class Node {
     return soonest
   }
 
-  #serve(votesIn: number): void {
+  #serve(votesIn: number, sent: number): void {
     const { name } = this
     this.#resolveKnown()
     const wasQuarantined = this.#votesAt > 0
     const now = this.#clock.now()
     this.#answeredAt = now
+    this.#answeredUpTo = Math.max(this.#answeredUpTo, sent)
     if (votesIn > 0 && !wasQuarantined) events.node_quarantined.publish({ node: name, remaining: votesIn })
     const isBack = this.#failure !== undefined || (wasQuarantined && votesIn === 0)
     this.#failure = undefined
@@ -166,9 +169,10 @@ export class Node {
     if (isBack && votesIn === 0) events.node_restored.publish({ node: name })
   }
 
-  #fail(error: LeaseError): void {
+  #fail(error: LeaseError, sent: number): void {
     this.#resolveKnown()
-    if (error.code === 'CLOSED') return
+    // Requests are answered in order. So one that a later one has overtaken was lost with a connection, perhaps long ago.
+    if (error.code === 'CLOSED' || sent < this.#answeredUpTo) return
     const isNew = this.#failure === undefined
     this.#failure = error
     this.#refused = error.code === 'OUTCOME_UNKNOWN' ? new LeaseError('STORE_UNAVAILABLE', error.message) : error

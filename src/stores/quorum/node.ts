@@ -146,11 +146,20 @@ export class Node {
     let soonest = Number.POSITIVE_INFINITY
     for (const request of this.#waiting.values()) {
       // With thousands of requests in flight, one may wait long although the node answers all the time.
-      const due = Math.max(request.sent, this.#answeredAt) + request.limit
+      const from = this.#isOvertaken(request.sent) ? request.sent : Math.max(request.sent, this.#answeredAt)
+      const due = from + request.limit
       if (due > now) soonest = Math.min(soonest, due)
       else request.giveUp()
     }
     return soonest
+  }
+
+  /**
+   * Was a request answered that was sent later? Requests are answered in order, so the earlier one was lost with its
+   * connection. That says nothing about the node any more.
+   */
+  #isOvertaken(sent: number): boolean {
+    return sent < this.#answeredUpTo
   }
 
   #serve(votesIn: number, sent: number): void {
@@ -171,8 +180,7 @@ export class Node {
 
   #fail(error: LeaseError, sent: number): void {
     this.#resolveKnown()
-    // Requests are answered in order. So one that a later one has overtaken was lost with a connection, perhaps long ago.
-    if (error.code === 'CLOSED' || sent < this.#answeredUpTo) return
+    if (error.code === 'CLOSED' || this.#isOvertaken(sent)) return
     const isNew = this.#failure === undefined
     this.#failure = error
     this.#refused = error.code === 'OUTCOME_UNKNOWN' ? new LeaseError('STORE_UNAVAILABLE', error.message) : error

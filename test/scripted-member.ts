@@ -56,8 +56,9 @@ export class ScriptedMember implements Member {
     return this.#answer('look', () => ({ holder: undefined, queue: [] }))
   }
 
-  names(): Promise<Answer<readonly string[]>> {
-    return this.#answer('names', () => [])
+  async names(): Promise<Answer<readonly string[]>> {
+    const { value } = await this.#answer('names', () => [])
+    return { value, votesIn: undefined }
   }
 
   async watch(): Promise<void> {}

@@ -17,14 +17,15 @@ export async function* inspect(
   query: Query,
   assertWanted: () => void,
 ): AsyncIterable<LeaseRecord | NodeRecord> {
+  // A search for names does not tell the states. So the nodes are also asked for a name, which need not exist.
+  const first = await quorum.poll(firstPage('name' in query ? query.name : query.prefix), whenAll)
+  yield* quorum.nodes.map(node => node.record)
   if ('name' in query) {
-    const tally = await quorum.poll(firstPage(query.name), whenAll)
-    yield* states(quorum)
-    yield* await recordsIn(quorum, query.name, tally)
+    yield* await recordsIn(quorum, query.name, first)
     return
   }
+  assertWanted()
   const tally = await quorum.poll(member => member.names(query.prefix), whenAll, { timeout: LONGEST_REQUEST })
-  yield* states(quorum)
   assertMajority(quorum, tally)
   const names = [...new Set([...tally.counted, ...tally.quarantined].flatMap(({ value }) => value))].sort()
   while (names.length > 0) {
@@ -41,10 +42,6 @@ export async function claimWith(quorum: Quorum, name: string, token: bigint): Pr
   assertMajority(quorum, tally)
   const votes = [...tally.counted, ...tally.quarantined].flatMap(({ value }) => value.holder ?? [])
   return mostAlike(votes.filter(vote => BigInt(vote.token) === token))[0]?.id
-}
-
-function states(quorum: Quorum): NodeRecord[] {
-  return quorum.nodes.map(node => node.record)
 }
 
 function firstPage(name: string): (member: Member) => Promise<Answer<Sight>> {

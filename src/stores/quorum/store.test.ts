@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { busy, claim, granted, ScriptedMember } from '../../../test/scripted-member.ts'
+import { busy, claim, granted, never, ScriptedMember } from '../../../test/scripted-member.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { guaranteesOf } from '../redlock/guarantees.ts'
@@ -66,4 +66,18 @@ test('a claim that is aborted once it has won is left to its release, which wake
   await clock.advance(10)
   expect(await failure).toBe(controller.signal.reason)
   expect(members.flatMap(({ asked }) => asked)).toEqual(['vote', 'vote', 'vote'])
+})
+
+test('R11: a listing shows that a node serves again, although nothing else asks it', async () => {
+  const clock = new VirtualClock()
+  const members = Array.from({ length: 3 }, (_, index) => new ScriptedMember(`node ${index}`))
+  const [first] = members as [ScriptedMember]
+  const store = storeOf(members, clock)
+  const { signal } = new AbortController()
+  first.onRelease = never
+  await store.release(claim, signal)
+  await clock.advance(2_000)
+  const states = async (): Promise<string[]> =>
+    (await Array.fromAsync(store.inspect({ prefix: '' }, signal))).map(({ state }) => state)
+  expect(await states()).toEqual(['serving', 'serving', 'serving'])
 })

@@ -56,10 +56,7 @@ export class ScriptedMember implements Member {
     return this.#answer('look', () => ({ holder: undefined, queue: [] }))
   }
 
-  async names(): Promise<Answer<readonly string[]>> {
-    const { value } = await this.#answer('names', () => [])
-    return { value, votesIn: undefined }
-  }
+  async *names(): AsyncGenerator<readonly string[], void> {}
 
   async watch(): Promise<void> {}
 

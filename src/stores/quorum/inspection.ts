@@ -1,5 +1,7 @@
+import type { LeaseError } from '../../contract/errors.ts'
+import { request } from '../../contract/request.ts'
 import type { LeaseRecord, NodeRecord, Query } from '../../contract/store.ts'
-import { LONGEST_REQUEST } from '../../contract/time.ts'
+import { PATIENCE } from '../wire/timeouts.ts'
 import { mostAlike, recordsOf } from './holdings.ts'
 import type { Answer, Member, Sight } from './member.ts'
 import type { Node } from './node.ts'
@@ -8,9 +10,13 @@ import { type Quorum, type Tally, whenAll } from './quorum.ts'
 /** The number of names that are read in parallel. */
 const PAGE = 100
 
+/** The number of pages of keys to search before the names that were found are read. */
+const FEW = 10
+
 /**
- * Yields the nodes first, even if they are too few for a majority, then the records of the names. Rejects without a
- * majority. `assertWanted` is called before each page of names, and throws if nobody waits for it any more.
+ * Yields the nodes first, even if they are too few for a majority, then the records of the names. The names are sorted,
+ * unless the search among other keys takes long. Rejects without a majority. `assertWanted` is called before each page, and
+ * throws if nobody waits for it any more.
  */
 export async function* inspect(
   quorum: Quorum,
@@ -24,10 +30,54 @@ export async function* inspect(
     yield* await recordsIn(quorum, query.name, first)
     return
   }
-  assertWanted()
-  const tally = await quorum.poll(member => member.names(query.prefix), whenAll, { timeout: LONGEST_REQUEST })
+  let pages = 0
+  let names: string[] = []
+  for await (const found of search(quorum, query.prefix, first)) {
+    if (pages > 0) await query.between?.()
+    assertWanted()
+    pages += 1
+    names.push(...found)
+    if (pages < FEW) continue
+    yield* records(quorum, names, assertWanted)
+    names = []
+  }
+  yield* records(quorum, names, assertWanted)
+}
+
+/**
+ * Searches the nodes that answered, one page of each at a time, and yields the names that no earlier page had. A node whose
+ * page fails has failed in `tally` too, but does not count as unresponsive: leases must not depend on searches. Rejects
+ * without a majority.
+ */
+async function* search(quorum: Quorum, prefix: string, tally: Tally<unknown>): AsyncGenerator<string[], void> {
   assertMajority(quorum, tally)
-  const names = [...new Set([...tally.counted, ...tally.quarantined].flatMap(({ value }) => value))].sort()
+  const known = new Set<string>()
+  let found: string[] = []
+  let searches = answersOf(tally).map(({ node }) => ({ node, pages: node.member.names(prefix) }))
+  const hasPage = async ({ node, pages }: (typeof searches)[number]): Promise<boolean> => {
+    try {
+      const { done, value } = await request(quorum.environment.clock, PATIENCE, () => pages.next())
+      const names = (value ?? []).filter(name => !known.has(name))
+      for (const name of names) known.add(name)
+      found.push(...names)
+      return !done
+    } catch (error) {
+      tally.failed.push({ node, error: error as LeaseError })
+      return false
+    }
+  }
+  for (;;) {
+    const havePages = await Promise.all(searches.map(hasPage))
+    assertMajority(quorum, tally)
+    searches = searches.filter((_, index) => havePages[index])
+    if (searches.length === 0) return
+    yield found
+    found = []
+  }
+}
+
+async function* records(quorum: Quorum, names: string[], assertWanted: () => void): AsyncIterable<LeaseRecord> {
+  names.sort()
   while (names.length > 0) {
     assertWanted()
     const look = async (name: string): Promise<LeaseRecord[]> =>
@@ -40,7 +90,7 @@ export async function* inspect(
 export async function claimWith(quorum: Quorum, name: string, token: bigint): Promise<string | undefined> {
   const tally = await quorum.poll(firstPage(name), whenAll)
   assertMajority(quorum, tally)
-  const votes = [...tally.counted, ...tally.quarantined].flatMap(({ value }) => value.holder ?? [])
+  const votes = answersOf(tally).flatMap(({ value }) => value.holder ?? [])
   return mostAlike(votes.filter(vote => BigInt(vote.token) === token))[0]?.id
 }
 
@@ -50,8 +100,7 @@ function firstPage(name: string): (member: Member) => Promise<Answer<Sight>> {
 
 async function recordsIn(quorum: Quorum, name: string, tally: Tally<Sight>): Promise<LeaseRecord[]> {
   assertMajority(quorum, tally)
-  const pages = [...tally.counted, ...tally.quarantined]
-  const sights = await Promise.all(pages.map(({ node, value }) => wholeQueue(node, name, value)))
+  const sights = await Promise.all(answersOf(tally).map(({ node, value }) => wholeQueue(node, name, value)))
   return recordsOf(name, sights, quorum.majority, tally.failed.length)
 }
 
@@ -68,7 +117,12 @@ async function wholeQueue(node: Node, name: string, first: Sight): Promise<Sight
   return { holder: first.holder, queue }
 }
 
-/** Rejects without a majority. Quarantined nodes count too, so that the leases they still know are shown. */
+/** Quarantined nodes count too, so that the leases they still know are shown. */
+function answersOf<Value>(tally: Tally<Value>): { readonly node: Node; readonly value: Value }[] {
+  return [...tally.counted, ...tally.quarantined]
+}
+
+/** Rejects without a majority. */
 function assertMajority(quorum: Quorum, tally: Tally<unknown>): void {
   const { refusal } = quorum
   if (refusal) throw refusal

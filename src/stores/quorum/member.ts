@@ -38,8 +38,8 @@ export interface Member {
   raise(name: string, token: number): Promise<Answer<boolean>>
   /** Reads the holder, and a page of the queue that begins after `from` waiters. */
   look(name: string, from: number): Promise<Answer<Sight>>
-  /** Reads all names with the prefix that have a vote or waiters. */
-  names(prefix: string): Promise<Answer<readonly string[]>>
+  /** Searches for the names with the prefix that have a vote or waiters, with a request for each page. */
+  names(prefix: string): AsyncIterator<readonly string[], void>
   /** See `watch` of a `Store`. */
   watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void>
   /** Does this failure of a request show that the server answers? */
@@ -50,8 +50,8 @@ export interface Member {
 /** The answer of a member, and whether it counts. */
 export interface Answer<Value> {
   readonly value: Value
-  /** Milliseconds until its answers count in a majority: it may have lost votes. 0: they count. `undefined`: unknown. */
-  readonly votesIn: number | undefined
+  /** Milliseconds until its answers count in a majority: it may have lost votes. 0: they count. */
+  readonly votesIn: number
 }
 
 export type Vote =

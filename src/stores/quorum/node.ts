@@ -25,8 +25,6 @@ const MOST_OWED = 1_000
 export interface AskOptions {
   /** Send the request even if the node does not respond. @default false */
   readonly owed?: boolean
-  /** Milliseconds without an answer after which the node counts as unresponsive. @default the timeout of the node */
-  readonly timeout?: number
 }
 
 interface Waiting {
@@ -105,11 +103,10 @@ export class Node {
     return true
   }
 
-  #put<Value>(put: (member: Member) => Promise<Answer<Value>>, options: AskOptions): Promise<Answer<Value>> {
-    const { owed = false, timeout = this.#timeout } = options
+  #put<Value>(put: (member: Member) => Promise<Answer<Value>>, { owed = false }: AskOptions): Promise<Answer<Value>> {
     if (owed) this.#owed += 1
     return new Promise((resolve, reject) => {
-      const limit = this.#hasServed || this.#failure ? timeout : timeout + TO_CONNECT
+      const limit = this.#hasServed || this.#failure ? this.#timeout : this.#timeout + TO_CONNECT
       const giveUp = (): void => {
         this.#waiting.remove(entry)
         const error = new LeaseError('OUTCOME_UNKNOWN', `no answer within ${limit} ms`)
@@ -126,8 +123,7 @@ export class Node {
       put(this.member).then(
         answer => {
           land()
-          // An answer that did not come from the server says nothing about it.
-          if (answer.votesIn !== undefined) this.#serve(answer.votesIn, sent)
+          this.#serve(answer.votesIn, sent)
           resolve(answer)
         },
         reason => {

@@ -94,20 +94,11 @@ function arrivalOf(waiter: string): number {
   return Number(waiter.split(' ', 3)[2])
 }
 
-/** All names that begin with `prefix` and that are, or recently were, held or waited for. */
-export async function namesFrom(
-  requests: Requests,
-  keys: Keys,
-  prefix: string,
-  signal: AbortSignal,
-): Promise<string[]> {
-  const names: string[] = []
-  for await (const found of search(requests, keys, prefix, signal)) names.push(...found)
-  return names
-}
-
-/** Yields for each page of keys the names that no earlier page had. */
-async function* search(
+/**
+ * Yields for each page of keys the names that no earlier page had: those that begin with `prefix` and that are, or recently
+ * were, held or waited for.
+ */
+export async function* search(
   requests: Requests,
   keys: Keys,
   prefix: string,

@@ -5,7 +5,7 @@ import { LONGEST_REQUEST, requestLimit, systemClock } from '../../contract/time.
 import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../quorum/member.ts'
 import type { RedisDriver, Wire } from '../redis/client.ts'
 import type { Preamble } from '../redis/connection.ts'
-import { namesFrom } from '../redis/inspection.ts'
+import { search } from '../redis/inspection.ts'
 import { Keys } from '../redis/keys.ts'
 import { notificationsOf } from '../redis/notifications.ts'
 import { detailsOf, read } from '../redis/record.ts'
@@ -99,8 +99,8 @@ export class RedisMember implements Member {
     return this.#ask({ name, id: '-', verb: 'look', parameters: `0 0 0 ${from}` }, sightOf)
   }
 
-  async names(prefix: string): Promise<Answer<readonly string[]>> {
-    return { value: await namesFrom(this.#requests, this.#keys, prefix, NEVER), votesIn: undefined }
+  names(prefix: string): AsyncIterator<readonly string[], void> {
+    return search(this.#requests, this.#keys, prefix, NEVER)
   }
 
   watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {

@@ -88,8 +88,9 @@ export class RemoteMember implements Member {
     return this.#ask(undefined, server => server.look(name))
   }
 
-  names(prefix: string): Promise<Answer<readonly string[]>> {
-    return this.#ask(undefined, server => server.left().filter(name => name.startsWith(prefix)))
+  async *names(prefix: string): AsyncGenerator<readonly string[], void> {
+    const { value } = await this.#ask(undefined, server => server.left().filter(name => name.startsWith(prefix)))
+    yield value
   }
 
   async watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {

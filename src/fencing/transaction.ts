@@ -30,7 +30,10 @@ export interface TransactionFence<Transaction, Any> {
     options: FenceCallOptions | undefined,
     work: Work<Transaction, Result>,
   ): Promise<Result>
-  /** Checks the token in a transaction that you began. Call it first. Roll the transaction back if it rejects. */
+  /**
+   * Checks the token in a transaction that you began. Call it first. Roll the transaction back if it rejects. It rejects
+   * `INVALID_ARGUMENT` outside of a transaction.
+   */
   check(lease: Holder | Holders, transaction: Any): Promise<void>
   /**
    * Presents the token without writing: every older holder is refused from now on. Call it before you read what you will

@@ -19,10 +19,7 @@ export interface MysqlFenceOptions extends FenceOptions {
   readonly table?: string | undefined
 }
 
-/**
- * A fence in the transactions of MySQL. Roll back after a rejection of `check`: MySQL keeps the transaction open.
- * `check` rejects `INVALID_ARGUMENT` outside of a transaction.
- */
+/** A fence in the transactions of MySQL. Roll back after a rejection of `check`: MySQL keeps the transaction open. */
 export interface MysqlFence<Transaction> extends TransactionFence<Transaction, AnyTransaction> {
   /**
    * The SQL of the check, with its values, for an ORM that does not expose its client. Run the statements one after the

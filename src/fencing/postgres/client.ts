@@ -48,7 +48,7 @@ export function connectorOf(client: PostgresClient): Connector {
   return 'totalCount' in client ? pool(client as unknown as Pool) : single(client as unknown as Client)
 }
 
-/** Sends a statement in a transaction of the caller. Throws `INVALID_ARGUMENT` unless it is one. */
+/** Sends statements in a transaction of the caller. Throws `INVALID_ARGUMENT` unless it may be one. */
 export async function ask(transaction: unknown, text: string): Promise<void> {
   const of = (typeof transaction === 'object' || typeof transaction === 'function') && transaction
   if (of && ('totalCount' in of || 'begin' in of))

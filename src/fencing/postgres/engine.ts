@@ -6,7 +6,7 @@ import type { Presented } from '../fence.ts'
 import { type MarkRecord, recordOf } from '../marks.ts'
 import type { FenceEngine } from '../transaction.ts'
 import { ask } from './client.ts'
-import type { Connector } from './connector.ts'
+import { type Connector, INSIDE, outside } from './connector.ts'
 import { failure, isDeadlock, isOldSnapshot, isUnknown, refusalOf } from './failure.ts'
 import type { FenceNames } from './names.ts'
 import { marksSql, raiseSql } from './sql.ts'
@@ -61,8 +61,8 @@ export class PostgresEngine<Transaction> implements FenceEngine<Transaction> {
   }
 
   async check(presented: readonly Presented[], transaction: unknown): Promise<void> {
-    await ask(transaction, raiseSql(this.#names, presented)).catch((error: unknown) => {
-      throw failure(error, this.#names.marks, false)
+    await ask(transaction, INSIDE + raiseSql(this.#names, presented)).catch((error: unknown) => {
+      throw failure(outside(error), this.#names.marks, false)
     })
   }
 

@@ -40,7 +40,10 @@ export interface PostgresFenceOptions extends FenceOptions, Tables {
  * `INVALID_ARGUMENT` if `work` ignored the error of a statement.
  */
 export interface PostgresFence<Transaction> extends TransactionFence<Transaction, AnyTransaction> {
-  /** The SQL of the check, with inline values, for an ORM that does not expose its client. */
+  /**
+   * The SQL of the check, with inline values, for an ORM that does not expose its client. Run it first in a transaction:
+   * outside of one it guards nothing.
+   */
   statement(lease: Holder | Holders): string
 }
 

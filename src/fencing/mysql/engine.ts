@@ -90,13 +90,20 @@ export class MysqlEngine<Transaction> implements FenceEngine<Transaction> {
     return this.#sessions.alone(connection => send(connection, sql))
   }
 
-  /** Raises these marks over this connection. Resolves to the server's report about the first statement. */
+  /**
+   * Raises these marks over this connection. Resolves to the server's report about the first statement. Above
+   * `read committed` the first plain read decides what the work sees. Only readers have one, so they come last: by then all
+   * that the holders exclude has been waited for.
+   */
   async #raise(connection: Client, presented: readonly Presented[]): Promise<Report> {
     const alone = presented.filter(({ mark }) => isAlone(mark))
+    const readers = presented.filter(({ mark }) => isReader(mark))
+    const permits = presented.filter(({ mark }) => !isAlone(mark) && !isReader(mark))
     const reports: unknown[] = []
     try {
       for (const sql of raiseSql(this.#table, alone)) reports.push(await send(connection, sql))
       for (const each of presented) if (!isAlone(each.mark)) reports.push(await this.#share(connection, each))
+      for (const each of [...permits, ...readers]) await this.#raiseSlots(connection, each)
       return reports[0] as Report
     } catch (error) {
       if (numberOf(error) !== STALE) throw failure(error, this.#table, true)
@@ -104,16 +111,21 @@ export class MysqlEngine<Transaction> implements FenceEngine<Transaction> {
     return this.#refuse(connection, presented)
   }
 
-  /** Does what the statements of `raiseSql` do, but permits do not wait for each other at the mark of the name. */
+  /**
+   * Locks the mark of the name. This and `#raiseSlots` do what the statements of `raiseSql` do, but permits do not wait for
+   * each other here.
+   */
   async #share(connection: Client, each: Presented): Promise<unknown> {
-    const ask = async (sql: (table: string, each: Presented) => string): Promise<unknown> =>
-      send(connection, sql(this.#table, each))
-    const report = await ask(makeSql)
-    if (((await ask(isSharedSql)) as unknown[]).length === 0) await ask(shareSql)
-    const known = isReader(each.mark) ? ((await ask(knownSql)) as unknown[]).length : 0
-    if (known < keysOf(each.mark).length) await ask(slotsSql)
-    await ask(compareNameSql)
+    const report = await send(connection, makeSql(this.#table, each))
+    const shared = await send(connection, isSharedSql(this.#table, each))
+    if ((shared as unknown[]).length === 0) await send(connection, shareSql(this.#table, each))
     return report
+  }
+
+  async #raiseSlots(connection: Client, each: Presented): Promise<void> {
+    const known = isReader(each.mark) ? ((await send(connection, knownSql(this.#table, each))) as unknown[]).length : 0
+    if (known < keysOf(each.mark).length) await send(connection, slotsSql(this.#table, each))
+    await send(connection, compareNameSql(this.#table, each))
   }
 
   /** Rejects `STALE_TOKEN` with the highest mark. The row is locked by now, so it shows what a snapshot may not. */

@@ -30,8 +30,11 @@ function meaningOf(number: number, table: string): Refusal | undefined {
   }
 }
 
-/** Did two transactions wait for each other? The test is by code, because a cause has no number. */
-export function isDeadlock(error: unknown): boolean {
+/**
+ * Did two transactions wait for each other, or was a row changed after the snapshot of this one? The test is by code,
+ * because a cause has no number.
+ */
+export function isConflict(error: unknown): boolean {
   const { cause } = error as { cause?: { code?: unknown } }
-  return cause?.code === 'ER_LOCK_DEADLOCK'
+  return cause?.code === 'ER_LOCK_DEADLOCK' || cause?.code === 'ER_CHECKREAD'
 }

@@ -14,13 +14,10 @@ import {
   ROLLBACK,
   ROWS,
 } from './client.ts'
-import { failure, isDeadlock } from './failure.ts'
+import { failure, isConflict } from './failure.ts'
 
 /** The number of the error that a savepoint does not exist. */
 const NO_SAVEPOINT = 1305
-
-/** The most retries after deadlocks, before the work has begun. */
-const MOST_RETRIES = 3
 
 /** Connections of callers that are in a transaction of ours. A connection has one transaction at a time. */
 const busy = new WeakSet<object>()
@@ -95,7 +92,7 @@ export class Sessions {
     const hasAutocommit = wasAltered || (serverStatus & AUTOCOMMIT) !== 0
     let isCommitted = false
     try {
-      await this.#opening(connection, until - performance.now(), () => open(connection, first))
+      await this.#opening(connection, until - performance.now(), () => open(connection, first, until))
       const result = await work(connection)
       await send(connection, 'release savepoint holdfast').catch(error => {
         if (numberOf(error) !== NO_SAVEPOINT) throw failure(error, this.#table, false)
@@ -160,16 +157,17 @@ async function settled<Answer>(limit: number, ask: () => Promise<Answer>, option
 
 const isReport = (answer: unknown): answer is Report => !Array.isArray(answer)
 
-async function open(connection: Client, first: (connection: Client) => Promise<unknown>): Promise<void> {
+/** Begins a transaction, and again until this time if another one was in the way: nothing of it was done yet. */
+async function open(connection: Client, first: (connection: Client) => Promise<unknown>, until: number): Promise<void> {
   // Turn autocommit off. Otherwise statements of work that continues after a deadlock would each be committed.
   await send(connection, 'set autocommit = 0')
-  for (let retries = 0; ; retries++) {
+  for (;;) {
     try {
       await first(connection)
       break
     } catch (error) {
-      // After a deadlock MySQL has rolled back, and nothing was done yet.
-      if (retries === MOST_RETRIES || !isDeadlock(error)) throw error
+      if (performance.now() >= until || !isConflict(error)) throw error
+      await send(connection, ROLLBACK) // or the snapshot would stay
     }
   }
   await send(connection, 'savepoint holdfast')

@@ -66,4 +66,20 @@ describe.each(['off', 'on'])('with innodb_snapshot_isolation %s', isolation => {
     await commit()
     expect(await seen).toBe(1)
   })
+
+  test('a reader begins after another one has made the mark that both share', async () => {
+    await fence.touch(reader('shared', 5, 1))
+    const commit = await open(reader('shared', 5, 0))
+    const next = fence.transaction(reader('shared', 6, 16), async () => 'done')
+    await waiting()
+    await commit()
+    expect(await next).toBe('done')
+  })
+
+  test('many readers that share a mark begin at once', async () => {
+    await fence.touch(reader('many', 5, 1))
+    const readers = Array.from({ length: 16 }, (_, index) => reader('many', 6 + index, 16 * index))
+    const all = readers.map(each => fence.transaction(each, async () => each.token))
+    expect(await Promise.all(all)).toEqual(readers.map(({ token }) => token))
+  })
 })

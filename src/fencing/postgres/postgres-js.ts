@@ -32,12 +32,17 @@ export function postgresJs(sql: Sql): Connector {
     query: async text => (await sql.unsafe(text).raw()).map(decoded),
     async transaction(first, work, limit) {
       const session = new Session()
+      const opened = Promise.withResolvers<void>()
       const worked = Promise.withResolvers<void>()
+      let isTooLate = false
       let released: Promise<unknown> | undefined
       const committed = sql.begin(async raw => {
+        if (isTooLate) return begun // which has rejected, so postgres.js rolls back
         const transaction = session.guarded(raw)
         await session.outlived(async () => {
-          await inTime(transaction.unsafe(first + BEGUN), limit)
+          await transaction.unsafe(first + BEGUN)
+          opened.resolve()
+          await begun
           await work(transaction)
         })
         session.isOver = true
@@ -46,6 +51,12 @@ export function postgresJs(sql: Sql): Connector {
         worked.resolve()
       })
       committed.catch(() => session.end())
+      // postgres.js waits without a limit: for a free connection, and for the answers to `begin` and to `rollback`.
+      const begun = inTime(Promise.race([opened.promise, committed]), limit)
+      await begun.catch((error: unknown) => {
+        isTooLate = true
+        throw error
+      })
       await Promise.race([worked.promise, committed])
       await inTime(committed, LONGEST_COMMIT)
       await released?.catch((error: unknown) => {

@@ -137,5 +137,9 @@ function modeFor({ mode, uid }: BigIntStats): number {
 }
 
 function look(path: string): BigIntStats | undefined {
-  return lstatSync(path, { bigint: true, throwIfNoEntry: false })
+  try {
+    return lstatSync(path, { bigint: true, throwIfNoEntry: false })
+  } catch (error) {
+    throw unusable(error, `${show(path)} cannot be used: give another path (${(error as Error).message})`)
+  }
 }

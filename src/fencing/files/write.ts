@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { closeSync, type Dirent, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { invalid, show } from '../../contract/check.ts'
@@ -73,7 +73,7 @@ async function write(lease: Holder, place: Place, data: FileData, options: FileF
     opened?.sync()
   } catch (error) {
     if (isReplaced) throw notDurable(error, place.path)
-    rmSync(temporary, { force: true })
+    remove(temporary)
     signal?.throwIfAborted()
     throw fileFailure(error, place.path)
   }
@@ -87,7 +87,7 @@ async function raise(marks: MarksFile, place: Place): Promise<void> {
 /** Deletes temporary files of older holders that were killed. Those holders are refused now, so nobody needs the files. */
 function sweep(place: Place): void {
   const prefix = temporaryPrefix(place)
-  for (const entry of readdirSync(place.folder, { withFileTypes: true })) {
+  for (const entry of entriesOf(place.folder)) {
     const { name } = entry
     if (!entry.isFile() || !name.startsWith(prefix)) continue
     const [, epoch, token] = TEMPORARY.exec(name.slice(prefix.length)) ?? []
@@ -96,7 +96,16 @@ function sweep(place: Place): void {
   }
 }
 
-/** Removes a file. In a folder with the sticky bit, another user's file stays. That must not fail a write. */
+/** The entries of a folder. One that cannot be listed has none: the mark is raised by now, so a touch has succeeded. */
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+  } catch {
+    return []
+  }
+}
+
+/** Removes a file. In a folder with the sticky bit, another user's file stays. That must not fail a write, or hide why. */
 function remove(path: string): void {
   try {
     rmSync(path, { force: true })

@@ -1,9 +1,10 @@
-import { fstatSync, readdirSync, readFileSync } from 'node:fs'
+import { fstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { newFolder } from '../../../../lab/servers/folder.ts'
 import { failureOf } from '../../../../test/support.ts'
-import { fileFence } from '../../files/index.ts'
+import { fileFence, fileMarks } from '../../files/index.ts'
 import { holder } from '../support.ts'
 
 // No disk fails on request, so these calls fail for folders here.
@@ -53,4 +54,26 @@ test('a folder that cannot be synced leaves the outcome unknown', async () => {
   })
   expect(readFileSync(join(folder, 'file'), 'utf8')).toBe('after')
   expect(readdirSync(folder)).toHaveLength(2)
+})
+
+test('a folder that becomes a file while its marks are locked fails a write, but not a touch, which needs no folder', async () => {
+  const marksPath = join(newFolder('marks'), 'marks.db')
+  const fence = fileFence({ marksPath })
+  const path = join(folder, 'file')
+  await fence.touch(holder('file', 7), path)
+  const other = new DatabaseSync(marksPath)
+  other.exec('begin immediate')
+  const [touched, written] = [
+    fence.touch(holder('file', 8), path),
+    failureOf(fence.write(holder('file', 8), path, 'x')),
+  ]
+  rmSync(folder, { recursive: true })
+  writeFileSync(folder, '')
+  other.close()
+  await touched
+  expect(await written).toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+    message: expect.stringMatching(/could not be replaced/),
+  })
+  expect(await fileMarks(marksPath).list()).toMatchObject([{ token: 8n }])
 })

@@ -166,6 +166,7 @@ test('a write succeeds once while another process reads the marks', async () => 
 
 test.each<[string, () => Promise<unknown>]>([
   ['an empty path', () => fileFence().write(lease(1), '', 'x')],
+  ['a name that is too long', () => fileFence().touch(lease(1), join(folder, 'x'.repeat(256)))],
   ['a folder', () => fileFence().write(lease(1), folder, 'x')],
   ['a folder that does not exist', () => fileFence().write(lease(1), join(folder, 'no/ledger'), 'x')],
   [

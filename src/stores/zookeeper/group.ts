@@ -58,8 +58,6 @@ export class Group implements Listener {
   readonly #sweep: Sweep
   /** The nodes that transactions without an answer replace, by name, each with the name of its successor. */
   readonly #replaced = new Map<string, string>()
-  /** Leases that are being moved to this session. */
-  #arriving = 0
 
   constructor(settings: Settings, timeout: number, { wake, lose, hold }: GroupListener) {
     this.#settings = settings
@@ -149,8 +147,11 @@ export class Group implements Listener {
     const before = this.positions.get(claim.id)?.node
     const position = this.positions.of(claim)
     position.node = undefined
-    // If the answer is lost, the holder may still count on its lease until then.
-    if (held) position.until = Math.max(position.until, at + claim.ttl)
+    if (held) {
+      position.mayHold = true
+      // If the answer is lost, the holder may still count on its lease until then.
+      position.until = Math.max(position.until, at + claim.ttl)
+    }
     const steps = [
       deleteStep(paths.node(name, from.name), held?.version),
       createStep(paths.node(name, node), dataOf({ ...claim, note: held?.note ?? claim.note }), acl, 'ephemeral'),
@@ -163,24 +164,19 @@ export class Group implements Listener {
     }
     sending.then(settle, error => isRefused(error) && settle())
     if (held || (granted && from.limit === 1)) this.#follow(connection, paths.node(name, from.name), node)
-    if (held) this.#arriving += 1
-    try {
-      const done = await sending
-      const failed = done.find(({ error }) => error !== 0)
-      if (!failed) {
-        position.node = parseNode(node)
-        const token = granted ? done.at(-1)?.stat?.mzxid : held?.token
-        position.token = token
-        if (token !== undefined) position.czxid = token
-        return position
-      }
-      position.node ??= before // another request for the claim may have set it meanwhile
-      if (!position.node) this.positions.forget(position)
-      if (failed.error === code.noNode || failed.error === code.badVersion) return undefined
-      throw new Refused(failed.error)
-    } finally {
-      if (held) this.#arriving -= 1
+    const done = await sending
+    const failed = done.find(({ error }) => error !== 0)
+    if (!failed) {
+      position.node = parseNode(node)
+      const token = granted ? done.at(-1)?.stat?.mzxid : held?.token
+      position.token = token
+      if (token !== undefined) position.czxid = token
+      return position
     }
+    position.node ??= before // another request for the claim may have set it meanwhile
+    if (!position.node && !held) this.positions.forget(position) // another request may have moved the lease here
+    if (failed.error === code.noNode || failed.error === code.badVersion) return undefined
+    throw new Refused(failed.error)
   }
 
   /**
@@ -285,7 +281,7 @@ export class Group implements Listener {
 
   /** Ends the session unless one of its claims holds or may hold. */
   async close(): Promise<void> {
-    await this.session.close(!this.positions.isHolding() && this.#arriving === 0)
+    await this.session.close(!this.positions.isHolding())
   }
 
   /**

@@ -17,6 +17,8 @@ export interface Position {
   czxid: bigint
   /** The token of a claim that holds. */
   token: bigint | undefined
+  /** Was a lease being moved to this session? Without an answer, it may hold by a node that is not known here. */
+  mayHold: boolean
   /** The node directly before this one, whose end wakes the waiter. */
   behind: Node | undefined
   /** The signal of its watch, not aborted while the claim waits to be woken. */

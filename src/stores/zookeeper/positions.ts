@@ -5,7 +5,7 @@ import type { Position } from './position.ts'
 import type { Watches } from './watches.ts'
 
 /** The fields that are unknown for a new node. */
-export const NOTHING = { node: undefined, token: undefined, behind: undefined }
+export const NOTHING = { node: undefined, token: undefined, mayHold: false, behind: undefined }
 
 const WITHDRAWN = Number.NEGATIVE_INFINITY
 
@@ -84,9 +84,10 @@ export class Positions {
     return this.#staying.has(name)
   }
 
+  /** Does any of these claims hold, or may hold? */
   isHolding(): boolean {
     const now = this.#clock.now()
-    return this.all().some(({ token, until }) => token !== undefined && until > now)
+    return this.all().some(({ token, mayHold, until }) => (token !== undefined || mayHold) && until > now)
   }
 
   /** The abandoned claims: they did not ask or renew in time, or their withdrawal failed. */

@@ -1,6 +1,6 @@
 /** Requests that are carried out, or answered, after they were given up. */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { startProxy } from '../../../../lab/servers/proxy.ts'
+import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
@@ -183,3 +183,42 @@ test.each([
   expect(await store.renew({ ...claim, ttl }, signal)).toMatchObject({ token })
   await store[Symbol.asyncDispose]()
 })
+
+/** What happens between a renewal whose answer was lost and the end of the store. `carryOut` carries it out. */
+const meanwhile: Record<string, (claim: Claim, store: Store, proxy: TcpProxy, carryOut: () => unknown) => unknown> = {
+  '': (_claim, _store, _proxy, carryOut) => carryOut(),
+  ', also after its session was attached again': async ({ ttl }, store, proxy, carryOut) => {
+    await carryOut()
+    proxy.reset()
+    const other = claimOf('other', { ttl })
+    await until('it is attached', () => hold(store, other).catch(() => undefined))
+    await store.release(other, signal)
+  },
+  ', also after that made the next renewal fail': async (claim, store, _proxy, carryOut) => {
+    vi.restoreAllMocks()
+    const moving = holdBack(transactions)
+    void failureOf(store.renew(claim, signal))
+    const pass = await moving
+    await carryOut()
+    vi.restoreAllMocks()
+    const lookingAgain = holdBack(transactions)
+    pass()
+    await lookingAgain
+  },
+}
+
+test.each(Object.keys(meanwhile))(
+  'a store that is closed keeps a lease that was moved without an answer%s',
+  async how => {
+    await using proxy = await startProxy(server)
+    const store = storeOf(proxy)
+    const claim = claimOf(`closed-${how.length}`)
+    await hold(store, claim)
+    const longer = { ...claim, ttl: 20_000 }
+    const held = holdBack(transactions, 'lost')
+    expect(await failureOf(store.renew(longer, signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    await meanwhile[how]?.(longer, store, proxy, await held)
+    await store[Symbol.asyncDispose]()
+    expect(await nodesOf(server, claim.name)).toHaveLength(1)
+  },
+)

@@ -110,6 +110,7 @@ export class Acquisition {
       await this.#assertOwn(held ? group : home, held ?? position, queue)
       if (held) {
         if (group.session.safeUntil < asked.at + ttl) await group.connection(ttl, ttl)
+        signal.throwIfAborted() // the claim may be withdrawn, and stays so
         return this.hold(group, held, asked)
       }
       const decision = result as Decision | undefined

@@ -5,6 +5,7 @@ import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
 import { systemClock } from '../../../contract/time.ts'
+import { create } from '../protocol.ts'
 import { ZooKeeperStore } from '../store.ts'
 import {
   claimOf,
@@ -222,3 +223,24 @@ test.each(Object.keys(meanwhile))(
     expect(await nodesOf(server, claim.name)).toHaveLength(1)
   },
 )
+
+test('an acquire that is answered after its withdrawal has failed keeps no node', async () => {
+  const { store, sleep } = sleeping()
+  const claim = claimOf('withdrawn')
+  const creation = create('', '', [], 'ephemeral')
+  const controller = new AbortController()
+  const acquiring = holdBack(creation, 'answer')
+  const late = Promise.allSettled([store.acquire(claim, controller.signal)])
+  const pass = await acquiring
+  controller.abort()
+  vi.restoreAllMocks()
+  const withdrawing = holdBack(creation, 'lost')
+  expect(await failureOf(store.release(claim, signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  await withdrawing
+  pass()
+  await late
+  sleep(5_000)
+  await sweep(store, claim.ttl)
+  expect(await nodesOf(server, claim.name)).toEqual([])
+  await store[Symbol.asyncDispose]()
+})

@@ -291,7 +291,7 @@ test.each([
   expect(await other.tryAcquire('a')).toBeUndefined()
 })
 
-test('when the heartbeat thread ends during an extension, the main thread renews within a step of the heartbeat', async () => {
+test('when the heartbeat thread ends during an extension, the main thread renews at once', async () => {
   const { promise: answer, resolve } = Promise.withResolvers<LeaseError>()
   const { clock, store, lease, renewals } = await byThread({ blocked: 0, send: () => true, extend: () => answer })
   await clock.advance(8_000)
@@ -300,7 +300,7 @@ test('when the heartbeat thread ends during an extension, the main thread renews
   const error = new LeaseError('STORE_UNAVAILABLE', 'the thread has ended')
   resolve(error)
   renewals.takeOver(error)
-  await clock.advance(320)
+  await clock.advance(0)
   expect(extension.error).toBe(error)
   expect(store.count('renew')).toBe(1)
 })

@@ -142,10 +142,7 @@ class Group {
 
   join(lease: Renewable): Entry<Renewable> {
     if (!this.#stopBeat) this.#beatAfter(this.#firstBeat)
-    if (this.#isLate(lease)) {
-      this.#unrenewed.set(lease, { retryAt: this.#step })
-      if (!this.#stopStep) this.#nextStep()
-    }
+    if (this.#isLate(lease)) this.#renewSoon(lease)
     return this.#leases.add(lease)
   }
 
@@ -202,20 +199,31 @@ class Group {
 
   async #renew(lease: Renewable): Promise<void> {
     const step = this.#step
-    const attempt = { retryAt: step + STEPS_WHEN_UNANSWERED }
-    this.#unrenewed.set(lease, attempt)
-    if (!this.#stopStep) this.#nextStep()
+    const attempt = this.#attempt(lease)
     this.#inFlight += 1
     const failure = await lease.renew()
     // An earlier attempt says nothing about a later one.
     if (this.#unrenewed.get(lease) === attempt) {
       if (failure) attempt.retryAt = this.#step + STEPS_WHEN_FAILED
-      else if (this.#isLate(lease)) attempt.retryAt = this.#step
+      else if (this.#isLate(lease)) this.#renewSoon(lease)
       else this.#settle(lease)
     }
     if (step !== this.#step) return
     this.#inFlight -= 1
     this.#send()
+  }
+
+  /** Renews a lease after this turn of the event loop, unless it leaves. The caller may be about to send a request for it. */
+  #renewSoon(lease: Renewable): void {
+    const attempt = this.#attempt(lease)
+    this.#clock.after(0, () => this.#unrenewed.get(lease) === attempt && void this.#renew(lease), true)
+  }
+
+  #attempt(lease: Renewable): Attempt {
+    const attempt = { retryAt: this.#step + STEPS_WHEN_UNANSWERED }
+    this.#unrenewed.set(lease, attempt)
+    if (!this.#stopStep) this.#nextStep()
+    return attempt
   }
 
   #settle(lease: Renewable): void {

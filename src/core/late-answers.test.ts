@@ -35,6 +35,6 @@ test('a lease whose renewal is read late is renewed again before it ends', async
   await clock.advance(3_000)
   await clock.block(6_000) // the timer of the next regular renewal fires before the answer is read
   answer()
-  await clock.advance(300)
-  expect(sent).toEqual([3_000, expect.toSatisfy(at => at > 9_000 && at <= 9_300)])
+  await clock.advance(0)
+  expect(sent).toEqual([3_000, 9_000])
 })

@@ -1,6 +1,6 @@
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
-import { LONGEST_TRY } from '../contract/time.ts'
+import { LAST_REQUEST, LONGEST_TRY } from '../contract/time.ts'
 import { Acquisition } from '../core/acquisition.ts'
 import type { Host } from '../core/host.ts'
 import type { AcquireTerms } from '../core/options.ts'
@@ -155,7 +155,8 @@ class Round implements Gathered {
       if (busy) return busy
       hasWaited = true
     }
-    if (this.#terms.heartbeat === false) await this.#endRenewals(hasWaited ? giveUpAt : 0)
+    if (this.#terms.heartbeat === false)
+      await this.#endRenewals(hasWaited ? Math.max(giveUpAt - clock.now(), LAST_REQUEST) : 0)
     this.set.limit(this.#terms.maxHold)
     return undefined
   }
@@ -179,17 +180,15 @@ class Round implements Gathered {
   }
 
   /**
-   * Ends the renewals for a fixed term, which begins when all names are held. If the store does not answer until
-   * `giveUpAt`, the term is shorter, as `remaining` says.
+   * Ends the renewals for a fixed term, which begins when all names are held. If the store does not answer within `limit`
+   * ms, the term is shorter, as `remaining` says.
    */
-  async #endRenewals(giveUpAt: number): Promise<void> {
+  async #endRenewals(limit: number): Promise<void> {
     const leases = [...this.handles.values()].filter(({ name }) => name !== this.#ordered.at(-1))
     for (const lease of leases) lease.stopRenewing()
-    const { clock } = this.#host
-    const rest = giveUpAt - clock.now()
-    if (rest <= 0) return
+    if (limit === 0) return
     const { promise: over, resolve: end } = Promise.withResolvers<void>()
-    const stopTimer = Number.isFinite(rest) ? clock.after(rest, end) : undefined
+    const stopTimer = Number.isFinite(limit) ? this.#host.clock.after(limit, end) : undefined
     whenAborted(this.set.signal, end)
     await Promise.race([Promise.allSettled(leases.map(lease => lease.extend())), over])
     stopTimer?.()

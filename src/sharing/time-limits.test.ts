@@ -36,3 +36,15 @@ test('the last extensions of names without a heartbeat take no longer than wait,
   await clock.advance(2)
   expect(leases.signal.reason).toMatchObject({ code: 'MAX_HOLD' })
 })
+
+test('a try of several names without a heartbeat gives each its whole term', async () => {
+  const { locks, clock, store } = stage({ heartbeat: false, ttl: 6_000 })
+  store.rule('acquire', async forward => {
+    const answer = await forward()
+    await new Promise<void>(resolve => clock.after(900, resolve))
+    return answer
+  })
+  const call = follow(locks.all(['a', 'b', 'c']).tryAcquire())
+  await clock.advance(2_700)
+  expect((call.value as LeaseSet).leases.map(({ remaining }) => remaining)).toEqual([5_938, 5_938, 5_038])
+})

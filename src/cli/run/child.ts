@@ -61,8 +61,8 @@ export class Child {
   /** Kills the command, and then its supervisor, which would say that it ended. */
   async #kill(): Promise<void> {
     if (this.#isOver || !this.#pid) return // a supervisor that has started no command will start none
-    await endGroup(this.#pid)
-    if (!this.#isOver) this.#supervisor.kill('SIGKILL')
+    const isDenied = (await endGroup(this.#pid)) === 'denied'
+    if (!isDenied && !this.#isOver) this.#supervisor.kill('SIGKILL')
   }
 
   #follow(listener: Listener): Promise<Outcome> {

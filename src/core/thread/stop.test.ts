@@ -6,7 +6,7 @@ test('a stop is confirmed when no renewal is in flight, and none follows', async
   const { term, live, notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
   await live(18_000)
-  const stopped = execute({ kind: 'stop', id })
+  const stopped = execute({ kind: 'stop', id, runsOut: false })
   await clock.advance(1_000)
   expect(notifications).toEqual([])
   answer()
@@ -25,7 +25,7 @@ test('a stop reports whether a renewal was unanswered', async () => {
   const { live, notifications, store, execute, clock } = await thread()
   store.rule('renew', unanswered)
   await live(18_000)
-  const stopped = execute({ kind: 'stop', id })
+  const stopped = execute({ kind: 'stop', id, runsOut: false })
   await clock.advance(5_000)
   await stopped
   expect(notifications.at(-1)).toEqual({ kind: 'stopped', id, unsettled: true })
@@ -33,7 +33,7 @@ test('a stop reports whether a renewal was unanswered', async () => {
 
 test('the stop of a stopped or unknown lease is confirmed as well', async () => {
   const { notifications, execute } = await thread()
-  await execute({ kind: 'stop', id: 'other' })
+  await execute({ kind: 'stop', id: 'other', runsOut: false })
   expect(notifications).toEqual([{ kind: 'stopped', id: 'other', unsettled: false }])
 })
 
@@ -41,7 +41,7 @@ test('a stop waits for the extension in flight, which is answered', async () => 
   const { notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
   const extended = execute({ kind: 'extend', id, ttl: TTL, from: TTL, call: 7 })
-  const stopped = execute({ kind: 'stop', id })
+  const stopped = execute({ kind: 'stop', id, runsOut: false })
   await clock.advance(1_000)
   expect(notifications).toEqual([])
   answer()
@@ -60,7 +60,7 @@ test('a stop does not wait for an extension that waits until a failed renewal ca
   store.restore('renew')
   const extended = execute({ kind: 'extend', id, ttl: 2 * TTL, from: TTL, call: 7 })
   await clock.advance(0)
-  const stopped = execute({ kind: 'stop', id })
+  const stopped = execute({ kind: 'stop', id, runsOut: false })
   await clock.advance(0)
   await Promise.all([extended, stopped])
   expect(notifications.slice(-2).map(({ kind }) => kind)).toEqual(['extended', 'stopped'])
@@ -76,7 +76,22 @@ test('after a renewal that failed, a stop says for 5 s that it may still arrive'
     await live(TTL / 3)
     store.restore('renew')
     await live(since)
-    await execute({ kind: 'stop', id })
+    await execute({ kind: 'stop', id, runsOut: false })
     expect(notifications.at(-1)).toEqual({ kind: 'stopped', id, unsettled })
   }
+})
+
+test('an extension of a lease that runs out is not sent before a failed renewal can no longer arrive', async () => {
+  const { notifications, store, execute, live } = await thread()
+  store.rule('renew', refused)
+  await live(TTL / 3)
+  store.restore('renew')
+  const extended = execute({ kind: 'extend', id, ttl: 2 * TTL, from: TTL, call: 7 })
+  const stopped = execute({ kind: 'stop', id, runsOut: true })
+  await live(1_000)
+  expect(store.claim?.ttl).toBe(TTL)
+  await live(5_000)
+  await Promise.all([extended, stopped])
+  expect(store.claim?.ttl).toBe(2 * TTL)
+  expect(notifications.slice(-2)).toMatchObject([{ kind: 'extended', error: undefined }, { kind: 'stopped' }])
 })

@@ -148,7 +148,7 @@ export class ThreadRenewals {
     this.#deadline.detach()
     const stopped = new Promise<boolean>(resolve => {
       this.#onStopped = resolve
-      if (!this.#worker.send({ kind: 'stop', id: idOf(this.#claim) })) resolve(true)
+      if (!this.#worker.send({ kind: 'stop', id: idOf(this.#claim), runsOut: this.lease.runsOut })) resolve(true)
     })
     // The worker may need this long to give up a renewal.
     const limit = Math.max(requestLimit(this.lease.ttl), LAST_REQUEST)

@@ -1,3 +1,4 @@
+import { LeaseError, messageOf } from '../../contract/errors.ts'
 import { afterReads } from '../../contract/request.ts'
 import type { Clock } from '../../contract/time.ts'
 import type { Name } from '../rules/name.ts'
@@ -67,7 +68,8 @@ export function insist<Answer>(
     try {
       resolve(await send(controller.signal))
     } catch (error) {
-      reject(error)
+      // What refused this copy says nothing about the others.
+      reject(copies > 1 ? new LeaseError('OUTCOME_UNKNOWN', messageOf(error), { cause: error }) : error)
     }
     end()
   }

@@ -27,12 +27,14 @@ export class Recovery {
     // A copy of the request may have been granted after the key was read.
     if (!held && known.loan.revision !== undefined) held = await this.recover(claim)
     if (held) return held
+    const isKnown = (): boolean => leases.known(claim.id)?.loan === known.loan
     // A release of the claim has returned the lease meanwhile. Another claim may use it.
-    if (known.loan.isOver) return undefined
-    // The request may still arrive, but has no effect once its lease is revoked.
+    if (known.loan.isOver && !isKnown()) return undefined
+    // The request may still arrive, but has no effect once its lease is revoked. The revoke of an earlier attempt does not
+    // count, because it may arrive even later.
     known.loan.isOver = true
     await leases.revoke(known.lease).catch(orMissing)
-    leases.forget(claim.id)
+    if (isKnown()) leases.forget(claim.id)
     return undefined
   }
 
@@ -50,11 +52,13 @@ export class Recovery {
     const { lease = '0', create_revision: revision } = found
     const beatAt = clock.now()
     const beat = await leases.keepAlive(lease, requestLimit(ttl))
-    if (beat.ttl < ttl && beat.ttl > 0) return this.#changes.ttl(claim, found)
     const known = leases.known(id)
-    if (known?.lease === lease && known.loan?.isOver === false) {
-      known.loan.pooled = { ...known.loan.pooled, beat, beatAt }
-      known.loan.revision = revision
+    const loan = known?.lease === lease ? known.loan : undefined
+    // If the loan is over, an earlier attempt is revoking the lease, which must not delete this key. So the key moves.
+    if (beat.ttl > 0 && (beat.ttl < ttl || loan?.isOver)) return this.#changes.ttl(claim, found)
+    if (loan) {
+      loan.pooled = { ...loan.pooled, beat, beatAt }
+      loan.revision = revision
     } else leases.know(id, { lease, seconds: secondsOf(beat.ttl) })
     return granted(revision, beat, confirmed, slotsOf(found))
   }

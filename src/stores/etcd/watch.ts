@@ -5,6 +5,7 @@ import type { Gateway } from './gateway.ts'
 import type { WatchAnswer } from './messages.ts'
 
 export interface WatchListener {
+  /** `revision`: all events up to it have come. */
   onEvents(events: NonNullable<WatchAnswer['events']>, revision: bigint): void
   /** The watch ended by itself, so events were lost. */
   onEnd(): void
@@ -37,7 +38,8 @@ export async function openWatch(gateway: Gateway, request: object, listener: Wat
     if (canceled)
       fail(new Error(compact_revision ? `revisions up to ${compact_revision} are compacted` : 'the watch was ended'))
     else if (created) confirm()
-    else listener.onEvents(events, BigInt(header.revision))
+    // A watch that is behind gets its events in parts, of whole revisions. Each part has the newest revision in its header.
+    else listener.onEvents(events, BigInt(events.at(-1)?.kv.mod_revision ?? header.revision))
   }
   const giveUp = (): void => fail(new LeaseError('OUTCOME_UNKNOWN', 'etcd did not open the watch in time'))
   const timeout = setTimeout(giveUp, LONGEST_REQUEST).unref()

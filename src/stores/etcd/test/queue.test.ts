@@ -4,7 +4,7 @@ import { inTime, TooSlow } from '../../../../lab/conformance/timing.ts'
 import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
 import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
-import type { Claim, Store } from '../../../contract/store.ts'
+import type { Busy, Claim, Grant, Store } from '../../../contract/store.ts'
 import { TURN } from '../../../contract/time.ts'
 import { createLocks } from '../../../create-locks.ts'
 import { type HttpRelay, startRelay } from './relay.ts'
@@ -66,6 +66,29 @@ test('a waiter is woken although the revisions of its watch were compacted', asy
   await until('it is woken', () => watch.wakes > 0)
   expect((await store.acquire(waiter, signal)).held).toBe(true)
   watch.stop()
+})
+
+test('a waiter whose watch is 1,000 revisions behind does not take the name from a holder that it has not heard of', async () => {
+  await using store = storeOf([relay])
+  const [holder, next] = [claimOf(name(), { ttl: 60_000 }), claimOf('', { queue: true, ttl: 60_000 })]
+  await hold(other, holder)
+  const waiter = claimOf(holder.name, { queue: true, ttl: 60_000 })
+  const held = relay.holdBack(/v3\/watch/)
+  await store.acquire(waiter, signal)
+  const asked = Promise.withResolvers<Grant | Busy>()
+  const controller = new AbortController()
+  const watching = store.watch?.(waiter, () => asked.resolve(store.acquire(waiter, signal)), controller.signal)
+  const pass = await held
+  // The release is the 1,000th revision, with which the first part of the events ends.
+  const key = base64(`holdfast\t${holder.name}\theld\t${holder.id}`)
+  const write = (): Promise<unknown> => server.call('kv/put', { key, ignore_value: true, ignore_lease: true })
+  for (let count = 0; count < 27; count += 1) await Promise.all(Array.from({ length: 37 }, write))
+  await other.release(holder, signal)
+  await until('another overtakes', async () => (await other.acquire({ ...next, name: holder.name }, signal)).held)
+  pass()
+  await watching
+  expect(await asked.promise).toMatchObject({ held: false })
+  controller.abort()
 })
 
 test('compaction does not disturb a running watch', async () => {

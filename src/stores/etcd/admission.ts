@@ -75,3 +75,46 @@ export class Admission {
     })
   }
 }
+
+/** The admissions to the names that are in use. */
+export class Admissions {
+  readonly #most: number
+  readonly #byName = new Map<string, Admission>()
+
+  /** `most`: the number of claims that one name admits at once. */
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /** The number of names in use. */
+  get size(): number {
+    return this.#byName.size
+  }
+
+  /** See `Admission.run`. */
+  async run<Answer>(
+    name: string,
+    id: string,
+    patience: number,
+    signal: AbortSignal,
+    join: () => Promise<Answer>,
+  ): Promise<{ readonly answer: Answer } | undefined> {
+    const admission = this.#byName.get(name) ?? new Admission(this.#most)
+    this.#byName.set(name, admission)
+    try {
+      return await admission.run(id, patience, signal, join)
+    } finally {
+      this.#dropIdle(name)
+    }
+  }
+
+  /** The claim was withdrawn. */
+  forget(name: string, id: string): void {
+    this.#byName.get(name)?.forget(id)
+    this.#dropIdle(name)
+  }
+
+  #dropIdle(name: string): void {
+    if (this.#byName.get(name)?.isIdle) this.#byName.delete(name)
+  }
+}

@@ -13,7 +13,7 @@ import type {
 } from '../../contract/store.ts'
 import { type Clock, requestLimit } from '../../contract/time.ts'
 import { closed } from '../wire/failure.ts'
-import { Admission } from './admission.ts'
+import { Admission, Admissions } from './admission.ts'
 import { Changes } from './changes.ts'
 import type { Gateway } from './gateway.ts'
 import { Grants } from './grants.ts'
@@ -59,8 +59,8 @@ export class EtcdStore implements Store {
   readonly #releases: Releases
   readonly #waiting: Waiting
   readonly #joins = new Admission(JOINS)
-  /** The claims of this process that may share a name, by name. Each needs its own transaction, and so its own token. */
-  readonly #sharers = new Map<string, Admission>()
+  /** The claims of this process that may share a name. Each needs its own transaction, and so its own token. */
+  readonly #sharers = new Admissions(1)
 
   constructor(gateway: Gateway, prefix: string, clock: Clock) {
     const keys = new Keys(prefix)
@@ -118,7 +118,7 @@ export class EtcdStore implements Store {
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     this.#assertWanted(signal)
     this.#joins.forget(id)
-    this.#sharers.get(name)?.forget(id)
+    this.#sharers.forget(name, id)
     return this.#releases.release({ name, id }, this.#waiting.leave(name, id), signal)
   }
 
@@ -178,19 +178,13 @@ export class EtcdStore implements Store {
   /** Lets one claim of this process try after the other. Resolves like `#takeAlone`. */
   async #share(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
     const { name, id, ttl } = claim
-    const sharers = this.#sharers.get(name) ?? new Admission(1)
-    this.#sharers.set(name, sharers)
-    try {
-      const entered = await sharers.run(id, requestLimit(ttl) / 2, signal, async () => {
-        const taken = await this.#grants.takeUnused(claim, signal)
-        if (taken && 'held' in taken) return taken
-        return (await this.#recovery.settle(claim)) ?? this.#takeBeside(claim, taken, signal)
-      })
-      if (!entered && !claim.queue) sharers.forget(id) // it does not ask again
-      return entered ? entered.answer : notYet
-    } finally {
-      if (sharers.isIdle && this.#sharers.get(name) === sharers) this.#sharers.delete(name)
-    }
+    const entered = await this.#sharers.run(name, id, requestLimit(ttl) / 2, signal, async () => {
+      const taken = await this.#grants.takeUnused(claim, signal)
+      if (taken && 'held' in taken) return taken
+      return (await this.#recovery.settle(claim)) ?? this.#takeBeside(claim, taken, signal)
+    })
+    if (!entered && !claim.queue) this.#sharers.forget(name, id) // it does not ask again
+    return entered ? entered.answer : notYet
   }
 
   /** Acquires a name that has other holders, if the rules allow that. Resolves like `#takeAlone`. */

@@ -154,6 +154,8 @@ async function checkLocks(connection: PostgresConnection): Promise<void> {
 function settings(ttl: number, version: number): string {
   const most = Math.max(Math.floor(ttl / 3), 1)
   const seconds = Math.max(Math.floor(ttl / 3_000), 1)
+  // Where the system has no `tcp_user_timeout`, as on macOS, a session ends after this many keepalives: not before the ttl.
+  const count = Math.ceil(ttl / (seconds * 1_000))
   return [
     'set search_path = pg_catalog, pg_temp',
     ...(version >= ENDS_SESSIONS ? [`set idle_session_timeout = ${ttl}`] : []),
@@ -162,7 +164,7 @@ function settings(ttl: number, version: number): string {
     `set lock_timeout = ${most}`,
     `set tcp_keepalives_idle = ${seconds}`,
     `set tcp_keepalives_interval = ${seconds}`,
-    'set tcp_keepalives_count = 2',
+    `set tcp_keepalives_count = ${count}`,
     `set tcp_user_timeout = ${ttl}`,
     "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",
     'select null, $0',

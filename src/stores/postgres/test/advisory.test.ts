@@ -7,7 +7,10 @@ import { until } from '../../../../lab/servers/until.ts'
 import { clients } from '../../../../test/harnesses/postgres.ts'
 import type { Store } from '../../../contract/store.ts'
 import { createLocks } from '../../../index.ts'
+import { Session } from '../advisory/session.ts'
+import { driverOf } from '../driver.ts'
 import { advisory } from '../index.ts'
+import { namesOf } from '../names.ts'
 import { acquire, claimOf, failureOf, hold, look, queryAt, signal, transaction } from './support.ts'
 
 let server: PostgresServer
@@ -97,6 +100,23 @@ test('passes on the names of an unresponsive holder after the timeout of its con
   proxy.down.pass()
   await holder.close({ grace: 0 })
 })
+
+test.each([1_000, 5_000, 10_000, 60_000])(
+  'lets no keepalives end the connection before its ttl of %i ms, on servers without a timeout of TCP either',
+  async ttl => {
+    const options = { names: namesOf({}), create: false, ttl }
+    const driver = driverOf(new Pool({ connectionString: server.url() }), 'test')
+    const session = await Session.open(driver, options, () => {}, signal)
+    const [idle, interval, count] = ['idle', 'interval', 'count'].map(
+      each => `current_setting('tcp_keepalives_${each}')`,
+    )
+    const text = `select ${idle}::integer + ${interval}::integer * ${count}::integer, $0`
+    const seconds = Number(await session.ask(text, []))
+    expect(seconds).toBeGreaterThanOrEqual(ttl / 1_000)
+    expect(seconds).toBeLessThanOrEqual((2 * ttl) / 1_000)
+    session.close()
+  },
+)
 
 test('releases a lease that is not renewed at the end of its ttl, while others continue', async () => {
   const locks = createLocks(storeOf(), { ttl: 6_000 })

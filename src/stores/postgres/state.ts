@@ -125,12 +125,16 @@ begin
     ) k where s.name = _name and s.id = k.id;
   end if;
   if _queue then
+    -- A lapsed row that is locked stays, and is seen again by each request, so it does not count.
+    with ended as (
+      delete from ${line} w using (
+        select id from ${line} where ${QUEUE} = _name and lapses_at <= _now order by seq limit ${MOST_LAPSED} for update skip locked
+      ) k where w.name = _name and w.id = k.id returning w.id
+    )
     select greatest(_changes, max(case when lapses_at > _now then 0 else 3 - place end)) from (
-      select lapses_at, row_number() over (order by seq) as place from ${line} where ${COUNTED} order by seq limit 2
+      select lapses_at, row_number() over (order by seq) as place from ${line}
+      where ${COUNTED} and (lapses_at > _now or id in (select id from ended)) order by seq limit 2
     ) heads into _changes;
-    delete from ${line} w using (
-      select id from ${line} where ${QUEUE} = _name and lapses_at <= _now order by seq limit ${MOST_LAPSED} for update skip locked
-    ) k where w.name = _name and w.id = k.id;
     update ${line} w set lapses_at = _now + ${ms(String(LONGEST_LIFETIME))} from (
       select id from ${line} where ${COUNTED} and lapses_at > _now + ${ms(String(LONGEST_LIFETIME))} for no key update skip locked
     ) k where w.name = _name and w.id = k.id;

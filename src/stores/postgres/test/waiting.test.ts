@@ -88,6 +88,27 @@ test.each([0, 1])('R8: a newcomer passes no waiter that lives, behind %i others 
   await until('the last waiter is served', async () => (await acquire(store, waiters.at(-1) as Claim)).held)
 })
 
+test('a lapsed position that is locked does not begin the grace period of the first waiter again', async () => {
+  await using store = storeAt(server.url())
+  await hold(store, claimOf('locked'))
+  await acquire(store, claimOf('locked', { queue: true, ttl: 60_000 })) // it never asks again
+  // The name is free, and the grace period is over.
+  const free = `update holdfast.lease set id = null, ttl = 0, expires_at = now() - interval '2 s' where name = 'locked'`
+  await server.query(free)
+  await server.query(`insert into holdfast.lease_line (name, id, seq, owner, note, lapses_at, gone)
+    select 'locked', i::text, i - 3, '', '', now() - interval '1 s', false from generate_series(1, 2) i`)
+  const locked = await transaction(
+    server,
+    `select from holdfast.lease_line where name = 'locked' and id = '1' for update`,
+  )
+  // The other lapsed one is deleted, so the waiter became the first just now.
+  const claim = claimOf('locked')
+  expect(await acquire(store, claim)).toMatchObject({ held: false, ahead: 1 })
+  await server.query(free)
+  expect(await acquire(store, claim)).toMatchObject({ held: true })
+  await locked.end()
+})
+
 test('a claim that joins the queue behind a grant that it did not see keeps the order', async () => {
   await using store = storeAt(server.url())
   const [holder, second] = [claimOf('d'), claimOf('d')]

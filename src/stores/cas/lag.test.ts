@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { claimOf, hold, look, signal } from '../../../test/support.ts'
 import type { Claim, Store } from '../../contract/store.ts'
 import { keyOf } from './key.ts'
@@ -48,4 +48,59 @@ test.each<[string, (store: Store, claim: Claim) => Promise<unknown>, unknown]>([
     return lagging.at(-1)
   }
   expect(await meanwhile(system, ask(system.start(), claim))).toEqual(answer)
+})
+
+describe('a process that knows a newer record than it reads', () => {
+  interface Known {
+    readonly system: System
+    readonly store: Store
+    readonly claim: Claim
+    readonly before: ReturnType<System['records']['get']>
+  }
+
+  /** A process that was granted `claim` while another one waits, and what was stored before the grant. */
+  async function start(ttl = 10_000): Promise<Known> {
+    const system = Object.assign(new System(), { mayLag: true })
+    const [store, other] = [system.start(), system.start()]
+    const [earlier, claim] = [claimOf('a'), claimOf('a', { ttl, queue: true })]
+    await hold(other, earlier)
+    expect(await held(store, claim)).toBe(false)
+    expect(await held(other, claimOf('a', { queue: true }))).toBe(false)
+    const before = system.records.get(keyOf('a'))
+    await other.release(earlier, signal)
+    await hold(store, claim)
+    await system.clock.advance(1_000) // now it reads before it decides
+    return { system, store, claim, before }
+  }
+
+  test('renews its lease', async () => {
+    const { system, store, claim, before } = await start()
+    system.read = async () => before // of a leader that was replaced and does not know it
+    await look(store, { name: 'a' })
+    for (let ms = 0; ms < 20_000; ms += 5_000) {
+      await system.clock.advance(5_000)
+      expect(await meanwhile(system, store.renew(claim, signal))).toMatchObject({ held: true })
+    }
+  })
+
+  test('learns the older one once a write fails', async () => {
+    const { system, store, claim, before } = await start()
+    if (before) system.records.set(keyOf('a'), before) // as after a restore, or in a bucket that was created again
+    expect(await meanwhile(system, store.renew(claim, signal))).toBeUndefined()
+    expect(await look(store, { name: 'a' })).toMatchObject([
+      { state: 'held' },
+      { state: 'waiting' },
+      { state: 'waiting' },
+    ])
+  })
+
+  test('learns the older one once no read can lag so long', async () => {
+    const { system, store, before } = await start(60_000)
+    if (before) system.records.set(keyOf('a'), before)
+    expect(await held(store, claimOf('a'))).toBe(false)
+    await system.clock.advance(30_000)
+    expect(await held(store, claimOf('a'))).toBe(false) // for it, the earlier lease begins now
+    await system.clock.advance(10_000)
+    expect(await held(store, claimOf('a'))).toBe(true)
+  })
 })

@@ -21,6 +21,11 @@ export interface Register<Version> {
    * that a read shows as ended may still be renewed, and an answer that there is no such lease costs a write. @default false
    */
   readonly mayLag?: boolean | undefined
+  /**
+   * Is `version` newer than `other`? Where reads may lag, a process then ignores a read that shows less than it knows, unless
+   * it learned that 30 s ago, or a write shows that the record has another version. @default nobody knows
+   */
+  isNewer?(version: Version, other: Version): boolean
   /** The current record. `undefined`: there is none. */
   read(key: string, signal: AbortSignal): Promise<Entry<Version> | undefined>
   /**

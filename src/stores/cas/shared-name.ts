@@ -30,6 +30,9 @@ const MOST_REQUESTS = 250
 /** Milliseconds for which a name that others wait for is assumed to be as this process saw it. */
 const RECENT = 100
 
+/** Milliseconds after which a read that lags shows what a process saw. A leader of NATS that was replaced answers for 20 s. */
+const LONGEST_LAG = 30_000
+
 /** The longest mean pause before another attempt, in round trips. So most of a crowd do not disturb the few that write next. */
 const MOST_PAUSES = 16
 
@@ -95,7 +98,7 @@ export class SharedName<Version> {
     const seen = listed ? this.#seen(listed) : await this.#readUnless(signal)
     // What was read may be older than what this process has written meanwhile, and what was listed than what it has read.
     const last = this.#view.writes.at(-1)
-    const isNew = !listed || last === undefined || seen.view.writes.includes(last)
+    const isNew = listed ? last === undefined || seen.view.writes.includes(last) : !this.#isOlder(seen)
     if (isNew && isAlone && this.isIdle && this.#seenAt === seenAt) this.#learn(seen)
     // A lease that ended while its record was read may have been renewed meanwhile, so it is shown as it was before.
     const { state } = seen.view
@@ -140,11 +143,13 @@ export class SharedName<Version> {
   async #carryOut(attempts: Attempts): Promise<void> {
     const { register, clock } = this.#shared
     let isGuess = this.#mayGuess(this.#first)
+    let isRefuted = false // does the record have another version than this process knew?
     for (let conflicts = 0; ; ) {
       this.#batch = this.#wanted(this.#first, attempts)
       if (this.#batch.length === 0) return
       if (!isGuess) {
-        this.#learn(await this.#read(limitOf(this.#batch, this.#now)))
+        const seen = await this.#read(limitOf(this.#batch, this.#now))
+        if (isRefuted || !this.#isOlder(seen)) this.#learn(seen)
         this.#judge(attempts)
       }
       const wanted = this.#wanted(this.#batch, attempts)
@@ -178,6 +183,7 @@ export class SharedName<Version> {
         this.#learn({ view: observe(stored, { sent: now, received: this.#now, own: write }, this.#view), version })
         return this.#confirm(decision)
       }
+      isRefuted ||= !attempt.error
       if (wasGuess && !attempt.error) continue
       conflicts += 1
       const delay = attempt.error
@@ -225,6 +231,15 @@ export class SharedName<Version> {
     if (!entry) return { view: NOTHING, version: undefined }
     const seen = { sent, received: this.#now, age: entry.age }
     return { view: observe(parse(this.name, entry.value), seen, this.#view), version: entry.version }
+  }
+
+  /**
+   * Is it what was before the record that this process knows? That one is the better guess, until a write on it fails by its
+   * version, or no read can lag so long: the system may have been restored, or begun anew.
+   */
+  #isOlder({ version }: Known<Version>): boolean {
+    if (version === undefined || this.#version === undefined || this.#now - this.#seenAt >= LONGEST_LAG) return false
+    return this.#shared.register.isNewer?.(this.#version, version) ?? false
   }
 
   #learn({ view, version }: Known<Version>): void {

@@ -80,6 +80,8 @@ export function registerOf(
 
     mayLag: true,
 
+    isNewer: (version, other) => version > other,
+
     read: key =>
       using(async ({ kv }): Promise<Entry<number> | undefined> => {
         const found = await kv.get(key)

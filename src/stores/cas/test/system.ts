@@ -21,6 +21,10 @@ export class System implements Register<number> {
   onWrite = async (): Promise<void> => {}
   #versions = 0
 
+  isNewer(version: number, other: number): boolean {
+    return version > other
+  }
+
   async read(key: string): Promise<Entry<number> | undefined> {
     this.reads += 1
     const found = this.records.get(key)

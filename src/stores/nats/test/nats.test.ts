@@ -71,6 +71,42 @@ describe('one server', () => {
     expect(await other.renew(earlier, signal)).toBeUndefined()
   })
 
+  test('a read of what was before its own grant does not keep a holder from a renewal', async () => {
+    const register = { ...registerOf(async () => kvm, 'holdfast'), maxBytes: 400_000 }
+    const [earlier, claim] = [claimOf('own'), claimOf('own')]
+    const lagging = { ...register }
+    await using store = cas(lagging)
+    await using other = cas(register)
+    await hold(other, earlier)
+    const before = await register.read(keyOf('own'), signal)
+    await other.release(earlier, signal)
+    await hold(store, claim)
+    lagging.read = async () => before
+    await Array.fromAsync(store.inspect({ name: 'own' }, signal))
+    expect(await store.renew(claim, signal)).toMatchObject({ held: true })
+  })
+
+  test('a bucket that was created again is learned, although its revisions are lower', async () => {
+    await kvm.create('again')
+    const register = registerOf(async () => kvm, 'again')
+    await using store = cas(register)
+    await using other = cas(register)
+    const [claim, waiter] = [claimOf('a'), claimOf('a', { queue: true })]
+    await hold(store, claim)
+    expect(await other.acquire(waiter, signal)).toMatchObject({ held: false })
+    expect(await store.renew(claim, signal)).toMatchObject({ held: true })
+    await (await kvm.open('again')).destroy()
+    await kvm.create('again')
+    await using third = cas(register)
+    const holder = claimOf('a')
+    await hold(third, holder)
+    expect(await store.renew(claim, signal)).toBeUndefined()
+    expect(await other.acquire(waiter, signal)).toMatchObject({ held: false })
+    expect(await third.renew(holder, signal)).toMatchObject({ held: true })
+    await third.release(holder, signal)
+    expect(await other.acquire(waiter, signal)).toMatchObject({ held: true })
+  })
+
   test('a bucket that is missing, or forgets records, is refused with what to do', async () => {
     await kvm.create('short', { ttl: 60_000 })
     const manager = await kvm.js.jetstreamManager()

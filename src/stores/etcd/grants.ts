@@ -117,10 +117,11 @@ export class Grants {
     const seconds = secondsOf(ttl)
     const asked = clock.now()
     for (let isNew = false; ; isNew = true) {
-      const loan = await leases.lend(id, ttl, isNew)
+      const loan = await leases.lend(ttl, isNew)
       const { pooled } = loan
       if (signal.aborted) leases.giveBack(id, seconds, loan)
       signal.throwIfAborted()
+      leases.know(id, { lease: pooled.lease, seconds, loan }) // not before: a later attempt may use another lease
       const beating = this.#keepAlive(pooled, requestLimit(ttl))
       beating.catch(() => {}) // it is awaited below
       try {

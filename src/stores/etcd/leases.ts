@@ -57,17 +57,15 @@ export class Leases {
     this.#known.delete(id)
   }
 
-  /** Lends the claim a lease from the pool. With `isNew`, or if the pool is empty, it grants a new lease. */
-  async lend(id: string, ttl: number, isNew: boolean): Promise<Loan> {
+  /** Lends a lease from the pool. With `isNew`, or if the pool is empty, it grants a new lease. */
+  async lend(ttl: number, isNew: boolean): Promise<Loan> {
     const seconds = secondsOf(ttl)
     let pooled = isNew ? undefined : this.#pool.take(seconds)
     if (!pooled) {
       const [lease, beatAt] = [newPooledId(), this.#clock.now()]
       pooled = { lease, mark: '0', beat: await this.grant(lease, ttl, requestLimit(ttl)), beatAt }
     }
-    const loan = { pooled, revision: undefined, isOver: false }
-    this.know(id, { lease: pooled.lease, seconds, loan })
-    return loan
+    return { pooled, revision: undefined, isOver: false }
   }
 
   /** Returns a lease to the pool. The claim has no key on it, or none since `mark`. */

@@ -27,8 +27,10 @@ export class Child {
   readonly outcome: Promise<Outcome>
   readonly #supervisor: ChildProcess
   readonly #onLost: Start['onLost']
+  readonly #listener: Listener
   #pid: number | undefined
   #isOver = false
+  #isDenied = false
 
   /** `name` is shown in lists of processes. */
   constructor(name: string, start: Start, listener: Listener) {
@@ -41,7 +43,8 @@ export class Child {
       execArgv: process.execArgv.filter(option => !option.startsWith('--inspect')),
     })
     this.#onLost = start.onLost
-    this.outcome = this.#follow(listener)
+    this.#listener = listener
+    this.outcome = this.#follow()
     this.#send({ start })
   }
 
@@ -61,16 +64,21 @@ export class Child {
   /** Kills the command, and then its supervisor, which would say that it ended. */
   async #kill(): Promise<void> {
     if (this.#isOver || !this.#pid) return // a supervisor that has started no command will start none
-    const isDenied = (await endGroup(this.#pid)) === 'denied'
-    if (!isDenied && !this.#isOver) this.#supervisor.kill('SIGKILL')
+    if ((await endGroup(this.#pid)) === 'denied') this.#deny()
+    else if (!this.#isOver) this.#supervisor.kill('SIGKILL')
   }
 
-  #follow(listener: Listener): Promise<Outcome> {
+  #deny(): void {
+    if (!this.#isDenied) this.#listener.denied()
+    this.#isDenied = true
+  }
+
+  #follow(): Promise<Outcome> {
     return new Promise(resolve => {
       this.#supervisor.on('message', (report: Report) => {
         if ('pid' in report) this.#pid = report.pid
-        else if ('ending' in report) listener.ending(report.ending)
-        else if ('denied' in report) listener.denied()
+        else if ('ending' in report) this.#listener.ending(report.ending)
+        else if ('denied' in report) this.#deny()
         else {
           this.#isOver = true
           this.#supervisor.unref()

@@ -35,20 +35,27 @@ export function postgresJs(sql: Sql): Connector {
       const opened = Promise.withResolvers<void>()
       const worked = Promise.withResolvers<void>()
       let isTooLate = false
+      let failure: { readonly error: unknown } | undefined
       let released: Promise<unknown> | undefined
       const committed = sql.begin(async raw => {
         if (isTooLate) return begun // which has rejected, so postgres.js rolls back
         const transaction = session.guarded(raw)
-        await session.outlived(async () => {
-          await transaction.unsafe(first + BEGUN)
-          opened.resolve()
-          await begun
-          await work(transaction)
-        })
-        session.isOver = true
+        try {
+          await session.outlived(async () => {
+            await transaction.unsafe(first + BEGUN)
+            opened.resolve()
+            await begun
+            await work(transaction)
+          })
+        } catch (error) {
+          failure = { error }
+          throw error
+        } finally {
+          session.isOver = true
+          worked.resolve()
+        }
         // The release is not awaited, so that it travels with the commit. If it fails, the commit commits nothing.
         released = raw.unsafe(RELEASE).execute()
-        worked.resolve()
       })
       committed.catch(() => session.end())
       // postgres.js waits without a limit: for a free connection, and for the answers to `begin` and to `rollback`.
@@ -58,7 +65,9 @@ export function postgresJs(sql: Sql): Connector {
         throw error
       })
       await Promise.race([worked.promise, committed])
-      await inTime(committed, LONGEST_COMMIT)
+      await inTime(committed, LONGEST_COMMIT).catch((error: unknown) => {
+        throw failure ? failure.error : error
+      })
       await released?.catch((error: unknown) => {
         throw endedEarly(error)
       })

@@ -92,3 +92,18 @@ test('a transaction that gets no free connection in time never runs its work', a
   expect(await fence.transaction(holder('free', 5), async () => 'done')).toBe('done')
   expect(work).not.toHaveBeenCalled()
 })
+
+test('a transaction whose work fails while the server hangs rejects with the error of its work', async () => {
+  using setup = await setUp()
+  const { server, fence } = setup
+  const failure = new Error('of the work')
+  const outcome = failureOf(
+    fence.transaction(holder('work', 5), async () => {
+      await server.pause()
+      throw failure
+    }),
+  )
+  expect(await outcome).toBe(failure)
+  server.resume()
+  expect(await fence.transaction(holder('work', 5), async () => 'done')).toBe('done')
+})

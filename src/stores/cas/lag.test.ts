@@ -59,22 +59,22 @@ describe('a process that knows a newer record than it reads', () => {
   }
 
   /** A process that was granted `claim` while another one waits, and what was stored before the grant. */
-  async function start(ttl = 10_000): Promise<Known> {
+  async function start({ ttl = 10_000, isFirst = false } = {}): Promise<Known> {
     const system = Object.assign(new System(), { mayLag: true })
     const [store, other] = [system.start(), system.start()]
     const [earlier, claim] = [claimOf('a'), claimOf('a', { ttl, queue: true })]
     await hold(other, earlier)
     expect(await held(store, claim)).toBe(false)
     expect(await held(other, claimOf('a', { queue: true }))).toBe(false)
-    const before = system.records.get(keyOf('a'))
+    const before = isFirst ? undefined : system.records.get(keyOf('a'))
     await other.release(earlier, signal)
     await hold(store, claim)
     await system.clock.advance(1_000) // now it reads before it decides
     return { system, store, claim, before }
   }
 
-  test('renews its lease', async () => {
-    const { system, store, claim, before } = await start()
+  test.each([false, true])('renews its lease (and reads none: %s)', async isFirst => {
+    const { system, store, claim, before } = await start({ isFirst })
     system.read = async () => before // of a leader that was replaced and does not know it
     await look(store, { name: 'a' })
     for (let ms = 0; ms < 20_000; ms += 5_000) {
@@ -95,7 +95,7 @@ describe('a process that knows a newer record than it reads', () => {
   })
 
   test('learns the older one once no read can lag so long', async () => {
-    const { system, store, before } = await start(60_000)
+    const { system, store, before } = await start({ ttl: 60_000 })
     if (before) system.records.set(keyOf('a'), before)
     expect(await held(store, claimOf('a'))).toBe(false)
     await system.clock.advance(30_000)

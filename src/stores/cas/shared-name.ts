@@ -238,8 +238,9 @@ export class SharedName<Version> {
    * version, or no read can lag so long: the system may have been restored, or begun anew.
    */
   #isOlder({ version }: Known<Version>): boolean {
-    if (version === undefined || this.#version === undefined || this.#now - this.#seenAt >= LONGEST_LAG) return false
-    return this.#shared.register.isNewer?.(this.#version, version) ?? false
+    const { isNewer } = this.#shared.register
+    if (!isNewer || this.#version === undefined || this.#now - this.#seenAt >= LONGEST_LAG) return false
+    return version === undefined || isNewer(this.#version, version)
   }
 
   #learn({ view, version }: Known<Version>): void {

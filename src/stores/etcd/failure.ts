@@ -181,3 +181,9 @@ function refusalText(error: unknown): string {
   if (error instanceof Refusal) return error.message
   return LeaseError.is(error) && error.cause instanceof Refusal ? error.cause.message : ''
 }
+
+/** Claims of this process that may share a name are granted one after the other. For this one it took too long. */
+export function crowded(name: string): LeaseError {
+  const what = `many calls of this process ask for ${JSON.stringify(name)} at once, and etcd grants one after the other`
+  return new LeaseError('STORE_UNAVAILABLE', `${what}: nothing was done; retry, or ask for fewer at once`)
+}

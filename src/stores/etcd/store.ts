@@ -11,10 +11,11 @@ import type {
   Store,
   Wake,
 } from '../../contract/store.ts'
-import { type Clock, requestLimit } from '../../contract/time.ts'
+import { type Clock, LONGEST_TRY, requestLimit } from '../../contract/time.ts'
 import { closed } from '../wire/failure.ts'
 import { Admission, Admissions } from './admission.ts'
 import { Changes } from './changes.ts'
+import { crowded } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import { Grants } from './grants.ts'
 import { guarantees } from './guarantees.ts'
@@ -31,8 +32,13 @@ import type { Situation } from './txn.ts'
 import { asAsker, decide, heldBy, type View } from './view.ts'
 import { refused, Waiting } from './waiting.ts'
 
-/** The answer to a claim that was not sent yet, because many claims of this process ask for the same name. */
+/** The answer to a claim that queues and was not sent yet, because many claims of this process ask for the same name. */
 const notYet: Busy = { held: false, retryAfter: 1 }
+
+/** Milliseconds for which a claim waits for others of this process. A claim that asks once has less time. */
+function patienceOf({ ttl, queue }: Claim): number {
+  return (queue ? requestLimit(ttl) : Math.min(requestLimit(ttl), LONGEST_TRY)) / 2
+}
 
 /**
  * The number of claims that join queues at once. They leave half of the connections to other requests, such as renewals.
@@ -177,14 +183,16 @@ export class EtcdStore implements Store {
 
   /** Lets one claim of this process try after the other. Resolves like `#takeAlone`. */
   async #share(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
-    const { name, id, ttl } = claim
-    const entered = await this.#sharers.run(name, id, requestLimit(ttl) / 2, signal, async () => {
+    const { name, id, queue } = claim
+    const entered = await this.#sharers.run(name, id, patienceOf(claim), signal, async () => {
       const taken = await this.#grants.takeUnused(claim, signal)
       if (taken && 'held' in taken) return taken
       return (await this.#recovery.settle(claim)) ?? this.#takeBeside(claim, taken, signal)
     })
-    if (!entered && !claim.queue) this.#sharers.forget(name, id) // it does not ask again
-    return entered ? entered.answer : notYet
+    if (entered) return entered.answer
+    if (queue) return notYet
+    this.#sharers.forget(name, id) // it does not ask again
+    throw crowded(name)
   }
 
   /** Acquires a name that has other holders, if the rules allow that. Resolves like `#takeAlone`. */
@@ -203,7 +211,7 @@ export class EtcdStore implements Store {
       if (heldBy(id, view)) return (await this.#recovery.recover(claim)) ?? Promise.reject(vanished())
       const decision = decide(asAsker(claim), view, this.#parts.clock.now())
       if (!decision.held) return queue ? undefined : this.#waiting.busy(claim, view, decision)
-      if (this.#parts.clock.now() > started + requestLimit(ttl) / 2) return notYet
+      if (this.#parts.clock.now() > started + patienceOf(claim)) return queue ? notYet : Promise.reject(crowded(name))
       const position = view.waiters.find(found => idOf(found) === id)?.create_revision
       const taken = await this.#grants.take(claim, decision, view, position, signal)
       if (taken && 'held' in taken) return taken

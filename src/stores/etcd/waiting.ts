@@ -174,15 +174,16 @@ export class Waiting {
       signal.throwIfAborted()
       waiter.mayHold = true
       const answer = await this.#grants.take(claim, decision, view, waiter.revision, signal)
-      waiter.mayHold = false
       if (answer && 'held' in answer) {
         queue.leave(id)
         return answer
       }
+      signal.throwIfAborted() // a later attempt may count on this waiter by now
+      waiter.mayHold = false
       if (!answer) break // an earlier copy of the request may have acquired the name
     }
-    queue.leave(id)
     signal.throwIfAborted()
+    queue.leave(id)
     return undefined
   }
 

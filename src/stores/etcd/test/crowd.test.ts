@@ -41,6 +41,21 @@ test('a claim that waits until it may join a queue is busy, not unanswered, and 
   expect(joins().slice(before)).toEqual(positions.map(key => expect.stringContaining(key)))
 })
 
+test('a permit that is asked for once, while others are granted, is not refused as if none were free', async () => {
+  await using store = storeOf([relay])
+  const terms = { limit: 10, ttl: 3_000 }
+  const held = relay.holdBack(/kv\/txn.*request_put/)
+  const first = store.acquire(claimOf('permits', terms), signal)
+  const pass = await held
+  await expect(store.acquire(claimOf('permits', terms), signal)).rejects.toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+    retryable: true,
+    message: expect.stringContaining('many calls of this process ask for "permits" at once'),
+  })
+  pass()
+  expect(await first).toMatchObject({ held: true })
+})
+
 test('a crowd of 1,000 waiters is served, and none hears that the store is unavailable', async () => {
   await using other = storeOf([server])
   const [holders, waiters] = [createLocks(other, { ttl: 30_000 }), createLocks(storeOf([relay]), { ttl: 6_000 })]

@@ -13,25 +13,11 @@ export interface ClusterOptions {
 }
 
 /** A Redis Cluster of three masters without replicas, each with a third of the slots. All nodes serve. */
-export async function startCluster({ password, lines: more }: ClusterOptions = {}): Promise<RedisCluster> {
+export async function startCluster(options: ClusterOptions = {}): Promise<RedisCluster> {
+  const { password } = options
   const nodes: RedisServer[] = []
   try {
-    await Promise.all(
-      [1, 2, 3].map(async () => {
-        const place = await newPlace('cluster')
-        const lines = [
-          'save ""',
-          'cluster-enabled yes',
-          `cluster-port ${place.port.number + 10_000}`,
-          'cluster-node-timeout 1000',
-          ...(password ? [`requirepass ${password}`] : []),
-          ...((await more?.()) ?? []),
-        ]
-        const node = new RedisServer(place, { lines, password })
-        nodes.push(node)
-        await node.start()
-      }),
-    )
+    await Promise.all([1, 2, 3].map(() => startNode(nodes, options)))
     const cli = findBinary('redis-cli', 'redis-tools')
     const addresses = nodes.map(node => `${node.host}:${node.port}`)
     await promisify(execFile)(cli.path, ['--cluster', 'create', ...addresses, '--cluster-yes'], {
@@ -46,11 +32,36 @@ export async function startCluster({ password, lines: more }: ClusterOptions = {
   }
 }
 
-export class RedisCluster implements AsyncDisposable {
-  readonly nodes: readonly RedisServer[]
+async function startNode(nodes: RedisServer[], { password, lines: more }: ClusterOptions): Promise<RedisServer> {
+  const place = await newPlace('cluster')
+  const lines = [
+    'save ""',
+    'cluster-enabled yes',
+    `cluster-port ${place.port.number + 10_000}`,
+    'cluster-node-timeout 1000',
+    ...(password ? [`requirepass ${password}`] : []),
+    ...((await more?.()) ?? []),
+  ]
+  const node = new RedisServer(place, { lines, password })
+  nodes.push(node)
+  await node.start()
+  return node
+}
 
-  constructor(nodes: readonly RedisServer[]) {
+export class RedisCluster implements AsyncDisposable {
+  readonly nodes: RedisServer[]
+
+  constructor(nodes: RedisServer[]) {
     this.nodes = nodes
+  }
+
+  /** Adds a master without slots. */
+  async add(): Promise<RedisServer> {
+    const [known] = this.nodes as [RedisServer]
+    const node = await startNode(this.nodes, {})
+    await node.call('CLUSTER', 'MEET', known.host, known.port, known.port + 10_000)
+    await this.agreed()
+    return node
   }
 
   /** Waits until every node reports that the whole cluster serves. */

@@ -41,6 +41,11 @@ export interface RedisDriver extends Driver<Wire> {
 
 /** A connection of a client library. In a cluster it includes one to each node that is needed. */
 export interface Wire extends Connection {
+  /**
+   * Must requests that go to another node, because their hash slot moves, be sent one at a time? node-redis 4 awaits the answer
+   * to ASKING, which applies only to the next command of the connection. @default false
+   */
+  readonly redirectsOne?: boolean
   /** Sends one command, in a cluster to the node of `key`. Rejects if the connection ends before the reply. */
   call(args: readonly string[], key?: string): Promise<unknown>
   /** Returns functions that send a command, one for each server that has keys. */

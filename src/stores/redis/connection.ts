@@ -1,8 +1,9 @@
 import type { Connection } from '../wire/connection.ts'
 import { textOf } from '../wire/failure.ts'
 import { ServerClock } from '../wire/server-clock.ts'
+import { inTime, PATIENCE } from '../wire/timeouts.ts'
 import { openWire, type RedisDriver, type Wire } from './client.ts'
-import { isReply } from './failure.ts'
+import { isMoving, isReply } from './failure.ts'
 import { slotOf } from './keys.ts'
 import type { LoneRequests } from './lone.ts'
 import { evaluate, GONE, type Script } from './script.ts'
@@ -38,6 +39,8 @@ export interface Reply {
   readonly woken: string
   /** The reason why notifications to waiters were refused, if they were. */
   readonly refused: string | undefined
+  /** Why one of the requests got no answer, if they were sent one by one. */
+  readonly failed?: unknown
   /** The replies to each request, if the requests were sent one by one. */
   readonly alone?: readonly Reply[] | undefined
 }
@@ -75,10 +78,7 @@ export class ScriptConnection implements Connection {
    */
   readonly #clock = new ServerClock(RESOLUTION)
 
-  /**
-   * The end of the last turn of requests that are sent one by one. There is one turn at a time: node-redis sends ASKING by
-   * itself, and it applies only to the next command of the connection.
-   */
+  /** The end of the last turn of requests, if the wire redirects one at a time. */
   #turn: Promise<unknown> = Promise.resolve()
 
   private constructor(wire: Wire, { script, lone }: ScriptSetup, preamble: Preamble, isCluster: boolean) {
@@ -133,6 +133,7 @@ export class ScriptConnection implements Connection {
       if (!this.#clocks || !isSplit(error)) throw error
     }
     // Nothing was done.
+    if (!this.wire.redirectsOne) return this.#carryOutOneByOne(requests)
     const turn = this.#turn.then(() => this.#carryOutOneByOne(requests))
     this.#turn = turn.catch(() => {})
     return turn
@@ -140,11 +141,18 @@ export class ScriptConnection implements Connection {
 
   /**
    * Sends each request with the key of its lease only, so the node that has this key carries it out. The script refuses a
-   * request that needs other keys which are not there.
+   * request that needs other keys which are not there. A node that does not answer fails only the requests for its keys.
    */
   async #carryOutOneByOne(requests: readonly Request[]): Promise<Reply> {
     const alone: Reply[] = []
-    for (const request of requests) alone.push(await this.#carryOutSplit(request).catch(refusal))
+    const send = async (request: Request, index: number): Promise<void> => {
+      alone[index] = await inTime(this.#carryOutSplit(request), PATIENCE).catch(refusal)
+    }
+    if (this.wire.redirectsOne) for (const [index, request] of requests.entries()) await send(request, index)
+    else await Promise.all(requests.map(send))
+    const unanswered = alone.filter(({ failed }) => failed !== undefined)
+    const failed = unanswered[0]?.failed
+    if (unanswered.length === alone.length) throw failed
     const woken = alone.map(reply => reply.woken).filter(Boolean)
     const refused = alone.find(reply => reply.refused !== undefined)?.refused
     return {
@@ -152,6 +160,7 @@ export class ScriptConnection implements Connection {
       answers: alone.map(({ answers }) => answers[0]),
       woken: woken.join(),
       refused,
+      failed,
       alone,
     }
   }
@@ -215,13 +224,13 @@ export class ScriptConnection implements Connection {
 
 /** Did a cluster refuse several keys because their hash slot is moving, and only some of them are on this node yet? */
 function isSplit(error: unknown): boolean {
-  return /\bTRYAGAIN\b|\bASK \d|Too many Cluster redirections/.test(String(error))
+  return isMoving(String(error)) || /Too many Cluster redirections(?!.* closed)/.test(String(error))
 }
 
-/** An error response to a lone request, in the form in which the script answers it. Throws any other error. */
+/** An error response to a lone request, in the form in which the script answers it, or why there is no answer. */
 function refusal(error: unknown): Reply {
-  if (!isReply(error)) throw error
-  return { now: 0, state: '', answers: [`!${textOf(error)}`], woken: '', refused: undefined }
+  const failed = isReply(error) ? undefined : error
+  return { now: 0, state: '', answers: [`!${textOf(error)}`], woken: '', refused: undefined, failed }
 }
 
 /** The keys of all requests. Consecutive equal requests declare their common keys once. */

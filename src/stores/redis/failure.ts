@@ -36,6 +36,12 @@ const otherKind = /cluster support disabled|unknown command .?sentinel/i
 const credentials =
   /\bWRONGPASS\b|\bNOAUTH\b|invalid password|invalid username-password|AuthenticationFailed|without any password/
 
+/**
+ * The slot of the request moves to another node, or has moved. node-redis does not know a node without slots: the first slot
+ * that moves there makes it such an error.
+ */
+const moves = /\bMOVED\b|\bASK \d|Cannot find node|Too many Cluster redirections$/
+
 // Error texts of servers and clients for requests that were not carried out.
 const refusals: readonly Refusal[] = [
   { text: /\bREADONLY\b|read only replica|ReadOnly/, ...UNFIT, says: ROLE },
@@ -52,7 +58,7 @@ const refusals: readonly Refusal[] = [
     says: 'the Redis user may not do what leases need: grant the permissions listed in docs/stores/redis.md',
   },
   {
-    text: /\bMOVED\b|\bCROSSSLOT\b|\bASK \d|CrossSlot/,
+    text: new RegExp(`${moves.source}|\\bCROSSSLOT\\b|CrossSlot`),
     code: 'INVALID_ARGUMENT',
     says:
       'the server is part of a Redis Cluster: pass a cluster client, such as new Cluster([…]) of ioredis; behind a proxy ' +
@@ -119,6 +125,11 @@ export class Failures {
   }
 }
 
+/** Did a cluster refuse the request because the keys of its slot are on two nodes? */
+export function isMoving(text: string): boolean {
+  return /\bTRYAGAIN\b|\bASK \d|Cannot find node/.test(text)
+}
+
 /** Is it an error response of the server? Any other error means that the connection has failed. */
 export function isReply(error: unknown): boolean {
   const text = textOf(error)
@@ -135,12 +146,13 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   const refusal = refusalOf(text)
   if (!refusal) return noAnswerFrom('Redis', error, sent, hintOf(text, circumstances))
   const says =
-    isCluster && /MOVED|ASK|TRYAGAIN|non local key/.test(text)
+    isCluster && (moves.test(text) || /TRYAGAIN|non local key/.test(text))
       ? 'the Redis Cluster moves the slot of the lease'
       : refusal.says
-  const passes = /READONLY|MOVED|ASK/.test(text)
-    ? served || isCluster
-    : served && (credentials.test(text) || otherKind.test(text))
+  const passes =
+    /READONLY/.test(text) || moves.test(text)
+      ? served || isCluster
+      : served && (credentials.test(text) || otherKind.test(text))
   const { code, retryable }: Partial<Refusal> = passes ? { code: 'STORE_UNAVAILABLE' } : refusal
   return new LeaseError(code, `${says} (${text})`, { cause: causeOf(error), retryable })
 }

@@ -106,6 +106,7 @@ function cluster(client: Client): RedisDriver {
       const wire = await open(own, signal, (args, key) => own.sendCommand(key, false, args))
       return {
         ...wire,
+        redirectsOne: options === undefined,
         isOpen: () => true,
         failure: () => undefined,
         async masters() {

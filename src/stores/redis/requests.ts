@@ -105,6 +105,11 @@ export class Requests {
         for (const message of reply.woken.split(',')) this.#options.notified(message)
       })
     if (reply.refused !== undefined) warnOfNotifications(reply.refused)
+    if (reply.failed !== undefined) {
+      this.#options.missing?.(requests)
+      this.#connections.doubt(connection, reply.failed)
+      return reply
+    }
     const refusal = reply.answers.find(isRefusal)
     if (refusal !== undefined) this.#connections.doubt(connection, refusal)
     // A replica or any node of a cluster may also answer a read.
@@ -116,10 +121,11 @@ export class Requests {
   }
 
   #settle(request: Pending, reply: Reply, index: number): 'stale' | undefined {
-    const { now, state } = reply.alone?.[index] ?? reply
+    const { now, state, failed } = reply.alone?.[index] ?? reply
     const value = reply.answers[index]
     if (value === 'late') return 'stale'
-    if (isRefusal(value)) request.reject(this.failure(value.slice(1), request.key))
+    if (failed !== undefined) request.reject(this.failure(failed, request.key))
+    else if (isRefusal(value)) request.reject(this.failure(value.slice(1), request.key))
     else {
       try {
         request.resolve(request.read(value, now, state))

@@ -26,6 +26,8 @@ export interface Engine extends AsyncDisposable {
   readonly faults: Readonly<Record<string, Fault>>
   /** Does a lease end with the connection of its holder, before the holder is notified? @default false */
   readonly endsWithConnection?: boolean | undefined
+  /** Does the process of a holder end a lease at the store that is over by its own clock? @default false */
+  readonly endsByHolder?: boolean
   /** Has it no readers and writers? @default false */
   readonly lacksReaders?: boolean
   /** May a paused client block the store for all others? @default false */

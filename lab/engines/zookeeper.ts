@@ -30,6 +30,7 @@ export async function startZooKeeper({ ttl, clocks }: EngineOptions): Promise<En
     // Sessions end at a tick, and a new leader restarts all of them.
     bound: { death: lasts - ttl + TICK + 1_000, election: 2 * lasts - ttl + TICK + ELECTION },
     lasts,
+    endsByHolder: true,
     endpoints: servers,
     open: proxies => ({ url: `zookeeper://${proxies.map(({ host, port }) => `${host}:${port}`).join(',')}` }),
     faults: {

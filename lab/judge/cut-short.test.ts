@@ -51,6 +51,14 @@ test('a holder whose own clock jumped may end its lease early, but nobody else m
   ])
 })
 
+test('a store whose leases are ended by their holders may free a name after the holder was notified because of its clock', () => {
+  const jump = event('fault', 40, { what: 'client-clock', target: 'a client', client: 1 })
+  const endsByHolder = true
+  expect(brokenOf({ endsByHolder }, 'notified', ...HOLDS, jump, LOSES, ...next(60))).toEqual([])
+  expect(brokenOf({ endsByHolder }, 'notified', ...HOLDS, jump, LOSES, ...next(49))).toHaveLength(1)
+  expect(brokenOf({ endsByHolder }, 'notified', ...HOLDS, LOSES, ...next(60))).toHaveLength(1)
+})
+
 test('a holder that acts after the next grant is reported once', () => {
   const acts = event('believed', 70, { ...ONE, until: 95 })
   expect(broken('notified', ...HOLDS, acts, event('releasing', 80, ONE), ...next(60))).toEqual([

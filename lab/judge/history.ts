@@ -21,6 +21,8 @@ export interface Details {
     readonly versions: Readonly<Record<string, string>>
     /** Does a lease end with the connection of its holder? */
     readonly endsWithConnection?: boolean
+    /** Does the process of a holder end a lease at the store that is over by its own clock? */
+    readonly endsByHolder?: boolean
     /** How soon after a ttl a waiter acquires the name, in milliseconds: without an election and after one. */
     readonly bound: { readonly death: number; readonly election: number }
   }

@@ -170,9 +170,10 @@ class Run {
   #recordRun(faults: readonly string[]): void {
     const { engine, seed, ttl, clients, names, shared, fence } = this.#options
     const versions = { node: process.versions.node, ...engine.versions }
-    const { name, bound, endsWithConnection } = engine
+    const { name, bound, endsWithConnection, endsByHolder } = engine
     const sharing = shared && { shared }
-    const about = { engine: name, versions, bound, ...(endsWithConnection && { endsWithConnection }) }
+    const ends = { ...(endsWithConnection && { endsWithConnection }), ...(endsByHolder && { endsByHolder }) }
+    const about = { engine: name, versions, bound, ...ends }
     const settings = { ...about, seed, ttl, clients, names, ...sharing, fence, faults }
     this.#history.write('run', settings)
   }

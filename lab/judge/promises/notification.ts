@@ -31,6 +31,7 @@ function cutShort(trace: Trace): Violation[] {
       const { op, name, client, releasing, checks } = older
       const newer = next[index]
       const jump = trace.faults.find(each => isJump(each, client) && isDuring(each, older.granted, older.lost))
+      if (jump && trace.run.endsByHolder && older.lost < (newer?.granted ?? NEVER)) continue
       const lost = jump ? NEVER : older.lost
       const at = Math.min(newer?.granted ?? NEVER, lost)
       const early = Math.max(...checks.map(({ until }) => until)) - at

@@ -20,7 +20,7 @@ interface Setup extends Disposable {
 async function setUp(): Promise<Setup> {
   const server = await startPostgres()
   onTestFinished(() => server.stop())
-  const sql = postgresJs(server.url(), { max: 1, onnotice: () => {} })
+  const sql = postgresJs(server.url(), { max: 1, fetch_types: false, onnotice: () => {} })
   const fence = postgresFence(sql)
   await fence.install()
   return {
@@ -52,7 +52,7 @@ test('a transaction whose begin is answered too late never runs its work, and ra
 test('a transaction whose check is answered too late never runs its work, and is rolled back', async () => {
   using setup = await setUp()
   const { server, fence } = setup
-  const other = postgresJs(server.url(), { max: 1 })
+  const other = postgresJs(server.url(), { max: 1, fetch_types: false })
   onTestFinished(() => other.end({ timeout: 1 }))
   const gate = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()

@@ -29,7 +29,7 @@ export const guarantees: Guarantees = {
     'Before etcd 3.4.31 and 3.5.13, a leader that continues after a long pause may end leases that are renewed through its successor. Holders notice at their next renewal.',
     'A cluster restored from a backup repeats revisions, and so tokens, unless they are raised by --bump-revision.',
     'A key that is deleted by another program is noticed at the next renewal, not at the release.',
-    'Permits and readers that calls of one process ask for at once are granted one after the other, with about three round trips each. Calls that do not wait reject STORE_UNAVAILABLE after a second: at a round trip of 20 ms, about 50 of 60.',
+    'Permits and readers that calls of one process ask for at once are granted one after the other, with about three round trips each. Calls that do not wait may then reject STORE_UNAVAILABLE after a second.',
     'If the first waiter hangs, the next takes the name after a grace period of 100 ms and twice the round trip of the first (at most 1.1 s), counted from when its process saw that the name was free. A claim that does not queue gets the name only after the positions of dead waiters lapse, within 5 s.',
   ],
 }

@@ -188,7 +188,8 @@ test('a request that must wait for the slot says so', async () => {
   expect(error.message).toMatch('the Redis Cluster moves the slot of the lease (TRYAGAIN')
 })
 
-test('a new node that hangs while the slot moves to it fails only the requests for its keys', async () => {
+// Over ioredis the call that declares the keys of both nodes hung for 5 s.
+test('node-redis: a new node that hangs while the slot moves to it fails only the requests for its keys', async () => {
   await using store = storeOf(clients['node-redis']?.() as RedisClient, PREFIX)
   const [stays, leaves] = [claimOf('stays'), claimOf('leaves')]
   await hold(store, stays)
@@ -206,7 +207,8 @@ test('a new node that hangs while the slot moves to it fails only the requests f
   }
 })
 
-// It knows no node without slots. ioredis forgets one while it asks there.
+// They know no node without slots. ioredis is not tested: there an acquire was sometimes of unknown outcome, with a rejection
+// that nobody handled.
 test.each(['node-redis', 'node-redis4'])(
   '%s loses no lease while the slot moves to a node without slots',
   async name => {

@@ -6,7 +6,7 @@ import { type Nodes, startNodes } from './support.ts'
 
 const PAGES = 20
 
-/** Servers with so many keys of another program that a search has as many pages. */
+/** Servers with keys of another program, so that a search has many pages. */
 async function startCrowded(): Promise<Nodes> {
   const nodes = await startNodes(3)
   const fill = `for number = 1, ${PAGES}000 do redis.call('SET', 'other:' .. number, '') end`

@@ -14,19 +14,27 @@ export function sqlRegisterHarness(): StoreHarness {
     store: 'cas',
     async start(stack) {
       const clock = stack.use(startClock())
-      const server = stack.use(await startPostgres({ clock }))
-      const pool = stack.adopt(poolAt(server.url()), owned => owned.end())
-      await pool.query(TABLE)
-      return { servers: [server] as const, clock, pool }
+      const server = stack.use(await startPostgres({ clock, config: { max_connections: 400 } }))
+      await server.query(TABLE)
+      return { servers: [server] as const, clock }
     },
-    connect: ({ servers: [server], pool }, stack, ports) =>
-      cas(sqlRegister(ports ? stack.adopt(poolAt(server.urlBy(ports[0])), owned => owned.end()) : pool)),
+    // Over one pool, the requests of all cases that run would wait for each other.
+    connect({ servers: [server] }, _, ports) {
+      const pool = poolAt(server.urlBy(ports?.[0]))
+      return cas({ ...sqlRegister(pool), close: () => pool.end() })
+    },
   })
 }
 
 /** A connection that is cut off gives no answer, so requests need a limit. */
 function poolAt(connectionString: string): Pool {
-  const pool = new Pool({ connectionString, max: 20, query_timeout: 5_000, connectionTimeoutMillis: 10_000 })
+  const pool = new Pool({
+    connectionString,
+    max: 4,
+    allowExitOnIdle: true,
+    query_timeout: 5_000,
+    connectionTimeoutMillis: 10_000,
+  })
   pool.on('error', () => {}) // its server was killed
   return pool
 }

@@ -21,6 +21,8 @@ export function sqlite(path: string, options: SqliteOptions = {}): Store {
     throw invalid('sqlite() needs the path of a file, such as /var/lib/app/leases.db')
   if (path === ':memory:')
     throw invalid('sqlite(":memory:") would be shared with no process: use memory(), or give a path')
+  if (/^sqlite:/i.test(path))
+    throw invalid(`sqlite(${JSON.stringify(path)}) is a URL: use connect(), or give the path alone, without "sqlite:"`)
   const { allowSharedFolder = false, clock = systemClock(), minTtl } = options
   return withMinTtl(new SqliteStore(resolve(path), allowSharedFolder, clock), minTtl)
 }

@@ -66,7 +66,7 @@ function edit(sql: string): void {
   database.close()
 }
 
-test.each(['', ':memory:', 'a\0b', undefined, 5])('the path %j is refused at once', given => {
+test.each(['', ':memory:', 'sqlite:leases.db', 'a\0b', undefined, 5])('the path %j is refused at once', given => {
   expect(() => sqlite(given as string)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
 })
 

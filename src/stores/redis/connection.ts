@@ -1,7 +1,7 @@
 import type { Connection } from '../wire/connection.ts'
 import { textOf } from '../wire/failure.ts'
 import { ServerClock } from '../wire/server-clock.ts'
-import { inTime, PATIENCE } from '../wire/timeouts.ts'
+import { inTime, patienceFor } from '../wire/timeouts.ts'
 import { openWire, type RedisDriver, type Wire } from './client.ts'
 import { isMoving, isReply } from './failure.ts'
 import { slotOf } from './keys.ts'
@@ -130,7 +130,7 @@ export class ScriptConnection implements Connection {
     try {
       return await this.#call(requests, sent, keysOf(requests, this.#script.touches))
     } catch (error) {
-      if (!this.#clocks || !isSplit(error)) throw error
+      if (!this.#clocks || !isMoving(String(error))) throw error
     }
     // Nothing was done.
     if (!this.wire.redirectsOne) return this.#carryOutOneByOne(requests)
@@ -145,8 +145,11 @@ export class ScriptConnection implements Connection {
    */
   async #carryOutOneByOne(requests: readonly Request[]): Promise<Reply> {
     const alone: Reply[] = []
+    // All answers wait for a node that hangs, and must still come in time.
+    const until = Math.min(...requests.map(request => request.until ?? Number.POSITIVE_INFINITY))
+    const patience = patienceFor((until - performance.now()) / 2)
     const send = async (request: Request, index: number): Promise<void> => {
-      alone[index] = await inTime(this.#carryOutSplit(request), PATIENCE).catch(refusal)
+      alone[index] = await inTime(this.#carryOutSplit(request), patience).catch(refusal)
     }
     if (this.wire.redirectsOne) for (const [index, request] of requests.entries()) await send(request, index)
     else await Promise.all(requests.map(send))
@@ -220,11 +223,6 @@ export class ScriptConnection implements Connection {
     clock.learn(time, sent)
     this.#clock.lower(time, sent)
   }
-}
-
-/** Did a cluster refuse several keys because their hash slot is moving, and only some of them are on this node yet? */
-function isSplit(error: unknown): boolean {
-  return isMoving(String(error)) || /Too many Cluster redirections(?!.* closed)/.test(String(error))
 }
 
 /** An error response to a lone request, in the form in which the script answers it, or why there is no answer. */

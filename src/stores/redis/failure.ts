@@ -125,9 +125,9 @@ export class Failures {
   }
 }
 
-/** Did a cluster refuse the request because the keys of its slot are on two nodes? */
+/** Did a cluster refuse the request because its slot moves, or has moved? */
 export function isMoving(text: string): boolean {
-  return /\bTRYAGAIN\b|\bASK \d|Cannot find node/.test(text)
+  return moves.test(text) || /\bTRYAGAIN\b/.test(text)
 }
 
 /** Is it an error response of the server? Any other error means that the connection has failed. */
@@ -146,7 +146,7 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   const refusal = refusalOf(text)
   if (!refusal) return noAnswerFrom('Redis', error, sent, hintOf(text, circumstances))
   const says =
-    isCluster && (moves.test(text) || /TRYAGAIN|non local key/.test(text))
+    isCluster && (isMoving(text) || /non local key/.test(text))
       ? 'the Redis Cluster moves the slot of the lease'
       : refusal.says
   const passes =

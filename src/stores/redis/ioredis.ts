@@ -44,13 +44,14 @@ interface Single extends Connection {
   /** The state of a client once it has connected. */
   readonly condition?: { readonly select?: number } | null
   duplicate(options: object): Single
-  sendCommand(command: Command, stream?: unknown): unknown
+  sendCommand(command: Command, stream?: unknown): Promise<unknown>
 }
 
 /** A command as ioredis represents it. */
 interface Command {
   readonly name: string
   args: readonly unknown[]
+  reject(error: Error): void
 }
 
 interface Cluster extends Connection {
@@ -173,8 +174,6 @@ function cluster(client: Cluster): RedisDriver {
         // Without this, an interrupted request is sent again.
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
-        // After this error we ask for one key at a time, which succeeds.
-        retryDelayOnTryAgain: 1,
         scaleReads: 'master',
         dnsLookup: dnsLookup === dns.lookup ? lookUpOne : dnsLookup,
         // Version 5 and iovalkey replace the caller's options by these, and would lose the login and TLS.
@@ -186,7 +185,10 @@ function cluster(client: Cluster): RedisDriver {
           socketTimeout: LONGEST_REQUEST,
         },
       })
-      own.on('+node', (node: Connection) => unrefWhenConnected(node))
+      own.on('+node', (node: Single) => {
+        unrefWhenConnected(node)
+        tryOnce(node)
+      })
       const ends = ['end', 'node error', '-node']
       const wire = await open({ own, signal, ends, masters: () => own.nodes('master') }).catch(error => {
         throw error?.lastNodeError ?? error // such as a refused password
@@ -254,6 +256,24 @@ function forgetArguments(own: Single): void {
   own.sendCommand = (command, stream) => {
     const reply = sendCommand.call(own, command, stream)
     if (command.name === 'evalsha') command.args = []
+    return reply
+  }
+}
+
+/**
+ * Changes the error TRYAGAIN of a node of a cluster, so that ioredis passes it on. It would send the command to random nodes,
+ * and one of them may hang. If another answers MOVED, ioredis asks for the slots and closes its connection to a node that
+ * gets its first slot. The promise of ASKING then rejects, as it does if a node hangs. ioredis drops it, and Node ends a
+ * process for a rejection that nobody handles.
+ */
+function tryOnce(node: Single): void {
+  const { sendCommand } = node
+  node.sendCommand = (command, stream) => {
+    const { name, reject } = command
+    command.reject = error =>
+      reject(/^TRYAGAIN /.test(error.message) ? new Error(error.message.replace(' ', ': ')) : error)
+    const reply = sendCommand.call(node, command, stream)
+    if (name === 'asking') reply.catch(() => {})
     return reply
   }
 }

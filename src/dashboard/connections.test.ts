@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { until } from '../../lab/servers/until.ts'
 import { createLocks, type Locks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
-import { type Dashboard, dashboard } from './dashboard.ts'
+import { type Access, type Dashboard, dashboard } from './dashboard.ts'
 
 let locks: Locks
 let board: Dashboard
@@ -14,15 +14,19 @@ let port: number
 let judged: string[]
 let responses: ServerResponse[]
 let ended: Promise<unknown>
+/** What `authorize` waits for. */
+let session: Promise<void>
 const sockets: Socket[] = []
 
 beforeEach(async () => {
   locks = createLocks(memory(), { ttl: 600_000 })
   judged = []
   responses = []
+  session = Promise.resolve()
   board = dashboard(locks, {
-    authorize: ({ request }) => {
+    authorize: async ({ request }): Promise<Access> => {
       judged.push(request.url)
+      await session
       return 'operate'
     },
   })
@@ -94,4 +98,39 @@ test('a viewer that does not read does not outlive a withdrawal of its access', 
   while ((responses[0]?.writableLength ?? 0) === 0) await new Promise(setImmediate)
   await vi.advanceTimersByTimeAsync(62_000)
   await Promise.all([stalls, ended])
+})
+
+/** `authorize` waits until the returned function is called. */
+function delaySession(): () => void {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  session = promise
+  return resolve
+}
+
+test('a viewer that leaves before it is authorized leaves no stream, whose error would end the process', async () => {
+  const { body } = await board.fetch(new Request('http://h/?api=events'))
+  const events = body?.getReader()
+  const authorize = delaySession()
+  const viewer = send('GET /?api=events HTTP/1.1\r\nHost: h\r\n\r\n')
+  await until('it is judged', () => judged.length === 2)
+  viewer.destroy()
+  await until('it has left', () => responses[0]?.destroyed === true)
+  authorize()
+  const errors: unknown[] = []
+  const note = (error: unknown): void => void errors.push(error)
+  process.on('uncaughtException', note)
+  for (let look = 0; look < 3; look += 1) await events?.read() // the same looks fill a stream that nobody reads
+  await board[Symbol.asyncDispose]()
+  for (let turn = 0; turn < 10; turn += 1) await new Promise(setImmediate)
+  process.off('uncaughtException', note)
+  expect(errors).toEqual([])
+})
+
+test('a request of web standards that is aborted before it is authorized gets no stream', async () => {
+  const viewer = new AbortController()
+  const authorize = delaySession()
+  const answer = board.fetch(new Request('http://h/?api=events', { signal: viewer.signal }))
+  viewer.abort()
+  authorize()
+  expect((await answer).body).toBeNull()
 })

@@ -132,6 +132,8 @@ class Board implements Dashboard {
   async #serve(node: IncomingMessage, response: ServerResponse): Promise<void> {
     const request = requestOf(node)
     const answer = request ? await this.#answer({ request, node }) : problem(400, 'The request is not valid')
+    // The caller may have left meanwhile. `pipeline` would leave the body alone, and its error would have no listener.
+    if (response.destroyed) return void (await answer.body?.cancel())
     response.writeHead(answer.status, Object.fromEntries(answer.headers))
     if (!answer.body || node.method === 'HEAD') return void response.end()
     // A viewer that does not read would keep the connection after its access, and the dashboard, have ended.
@@ -162,8 +164,10 @@ class Board implements Dashboard {
       return json(...(await breakShown(this.#locks, { name, typed, of })))
     }
     if (api === null) return page(200, PAGE)
-    if (api === 'events')
-      return request.method === 'HEAD' ? new Response(null, { headers: STREAM }) : this.#events(access, request.signal)
+    if (api === 'events') {
+      const hasReader = request.method !== 'HEAD' && !request.signal.aborted
+      return hasReader ? this.#events(access, request.signal) : new Response(null, { headers: STREAM })
+    }
     if (api === 'name') {
       // Another program may have written any name.
       if (isStoredName(name)) this.#survey.learn(name)

@@ -59,15 +59,15 @@ export abstract class Lock {
     this.#onLockLost = onLockLost
   }
 
-  /** False as soon as the lock is lost. Reads the clock. */
+  /** False as soon as the lock is lost, or its release begins. Reads the clock. */
   get isAcquired(): boolean {
     return this.lease !== undefined
   }
 
   /** The lease, while the lock is held: with `signal`, `assertHeld()` and `token`. */
   get lease(): Lease | undefined {
-    void this.#holding?.lease.signal // may detect a loss
-    return this.#holding?.first
+    const holding = this.#holding
+    return holding && holding.lease.remaining > 0 ? holding.first : undefined
   }
 
   /** The fencing token, while the lock is held; of several permits that of the first. */
@@ -98,8 +98,12 @@ export abstract class Lock {
 
   /** Renews what is held. */
   async #tryAcquireAgain(abortSignal: AbortSignal | undefined): Promise<boolean> {
-    if (this.isAcquired) await this.#holding?.extend(this.#lockTimeout).catch(throwUnlessLost)
-    if (!this.isAcquired) return this.#tryAcquire(abortSignal)
+    const holding = this.#holding
+    if (this.isAcquired) await holding?.extend(this.#lockTimeout).catch(throwUnlessOver)
+    if (!this.isAcquired) {
+      if (holding) await until(holding.lease.ended, abortSignal) // another task may be releasing it
+      return this.#tryAcquire(abortSignal)
+    }
     if (this.#isRenewed && !this.#reportsLoss) this.#holding?.keep(this.#lockTimeout) // after stopRefresh()
     this.#reportsLoss = this.#isRenewed
     return true
@@ -201,6 +205,7 @@ async function until(settled: Promise<unknown>, signal: AbortSignal | undefined)
   signal?.throwIfAborted()
 }
 
-function throwUnlessLost(error: unknown): void {
-  if (!LeaseError.is(error, 'LEASE_LOST')) throw error
+/** Does nothing if the lease was lost or released. */
+function throwUnlessOver(error: unknown): void {
+  if (!LeaseError.is(error, 'LEASE_LOST') && !LeaseError.is(error, 'CLOSED')) throw error
 }

@@ -53,3 +53,37 @@ test('over several servers, several permits are held all or none, waited for and
   const tooMany = new RedlockMultiSemaphore(clients, 'b', 2, 3, trusted).acquire()
   await expect(tooMany).rejects.toSatisfy(error => LeaseError.is(error, 'INVALID_ARGUMENT'))
 })
+
+test('a semaphore that another task releases meanwhile is acquired anew', async () => {
+  const [client] = clients as [Redis]
+  const semaphore = new Semaphore(client, 'c', 1, once)
+  await semaphore.acquire()
+  const tokens = [semaphore.token]
+  const releasing = semaphore.release()
+  expect(semaphore.isAcquired, 'another may hold it before the release is confirmed').toBe(false)
+  await Promise.all([semaphore.acquire(), releasing])
+  tokens.push(semaphore.token)
+  await Promise.all([semaphore.acquire(), semaphore.release()]) // the release overtakes the renewal
+  tokens.push(semaphore.token)
+  await semaphore.lease?.release()
+  expect(semaphore.isAcquired).toBe(false)
+  await semaphore.acquire()
+  tokens.push(semaphore.token)
+  expect(tokens.map(Number)).toEqual([...new Set(tokens)].map(Number).sort((a, b) => a - b))
+  expect(semaphore.isAcquired).toBe(true)
+  await semaphore.release()
+})
+
+test('tasks that share a semaphore acquire and release it at any time', async () => {
+  const [client] = clients as [Redis]
+  const semaphore = new Semaphore(client, 'd', 3)
+  const task = async (): Promise<void> => {
+    for (let round = 0; round < 20; round += 1) {
+      await semaphore.acquire()
+      await new Promise(setImmediate)
+      await semaphore.release()
+    }
+  }
+  await Promise.all(Array.from({ length: 12 }, task))
+  expect(semaphore.isAcquired).toBe(false)
+})

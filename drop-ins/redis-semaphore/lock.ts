@@ -86,10 +86,16 @@ export abstract class Lock {
    */
   async tryAcquire(abortSignal?: AbortSignal): Promise<boolean> {
     abortSignal?.throwIfAborted()
-    if (!this.#isShared) return await this.#tryAcquire(abortSignal)
+    const end = performance.now() + (waitOf(this.#options) ?? 0)
+    if (!this.#isShared) return await this.#tryAcquire(end, abortSignal)
     // One object has one identifier, so it holds its permits once, also if it is acquired twice at the same time.
-    while (this.#acquiring) await until(this.#acquiring, abortSignal)
-    const acquiring = this.#tryAcquireAgain(abortSignal)
+    for (let isLater = false; this.#acquiring; isLater = true) {
+      const other = this.#acquiring
+      await until(other, abortSignal)
+      // The time of this call is over, and the other one has asked since it began: its answer is that to this call.
+      if (isLater && performance.now() >= end && (await other.catch(throwUnlessAborted)) === false) return false
+    }
+    const acquiring = this.#tryAcquireAgain(end, abortSignal)
     this.#acquiring = acquiring.finally(() => {
       this.#acquiring = undefined
     })
@@ -97,24 +103,23 @@ export abstract class Lock {
   }
 
   /** Renews what is held. */
-  async #tryAcquireAgain(abortSignal: AbortSignal | undefined): Promise<boolean> {
+  async #tryAcquireAgain(end: number, abortSignal: AbortSignal | undefined): Promise<boolean> {
     const holding = this.#holding
     if (this.isAcquired) await holding?.extend(this.#lockTimeout).catch(throwUnlessOver)
     if (!this.isAcquired) {
       if (holding) await until(holding.lease.ended, abortSignal) // another task may be releasing it
-      return this.#tryAcquire(abortSignal)
+      return this.#tryAcquire(end, abortSignal)
     }
     if (this.#isRenewed && !this.#reportsLoss) this.#holding?.keep(this.#lockTimeout) // after stopRefresh()
     this.#reportsLoss = this.#isRenewed
     return true
   }
 
-  async #tryAcquire(abortSignal: AbortSignal | undefined): Promise<boolean> {
-    const wait = waitOf(this.#options)
-    if (wait === undefined) return false
-    const started = performance.now()
+  /** Waits until `end`, by `performance.now()`. */
+  async #tryAcquire(end: number, abortSignal: AbortSignal | undefined): Promise<boolean> {
+    if (waitOf(this.#options) === undefined) return false
     for (;;) {
-      const left = wait - (performance.now() - started)
+      const left = end - performance.now()
       try {
         this.#hold(await this.#claim(Math.max(left, 0), abortSignal))
         return true
@@ -203,6 +208,11 @@ async function until(settled: Promise<unknown>, signal: AbortSignal | undefined)
   await Promise.race([settled.catch(() => {}), promise])
   signal?.removeEventListener('abort', end)
   signal?.throwIfAborted()
+}
+
+/** Does nothing if a call ended by its own signal, whose reason is no `LeaseError`. */
+function throwUnlessAborted(error: unknown): void {
+  if (LeaseError.is(error)) throw error
 }
 
 /** Does nothing if the lease was lost or released. */

@@ -4,7 +4,6 @@ import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
 import { createLocks, LeaseError, type Locks } from '../../src/index.ts'
 import { redis } from '../../src/stores/redis/index.ts'
-import { redlock as severalServers } from '../../src/stores/redlock/index.ts'
 import Default, {
   ExecutionError,
   type ExecutionResult,
@@ -131,6 +130,21 @@ describe('a lock', () => {
     expect(stats?.votesAgainst.get(client)?.message).toBe(
       'The operation was applied to: 0 of the 1 requested resources.',
     )
+  })
+
+  test.each([[['a']], [['a', 'b']]])('on %j that is released while it is extended: both succeed', async resources => {
+    const lock = await redlock.acquire(resources, 20_000)
+    const again = new Lock(redlock, resources, lock.value, [], lock.expiration)
+    const extending = lock.extend(30_000)
+    const releasing = lock.release()
+    await failure(again.extend(20_000)) // after the release
+    const [extended] = await Promise.all([extending, releasing])
+    await failure(extended.release())
+    expect(await locks.inspect('a')).toMatchObject({ holders: [] })
+
+    const lost = await redlock.acquire(resources, 20_000)
+    await locks.break('a')
+    await Promise.all([lost.extend(20_000), lost.release()].map(failure))
   })
 
   test('can be made again from its value, in the same process', async () => {
@@ -305,36 +319,6 @@ describe('a Redlock', () => {
     expect(await client.dbsize()).toBe(0)
     await client.select(3)
     expect(await client.dbsize()).toBeGreaterThan(0)
-  })
-})
-
-describe('over three servers', () => {
-  let servers: RedisServer[]
-  beforeAll(async () => {
-    servers = await Promise.all([startRedis(), startRedis(), startRedis()])
-  })
-  afterAll(() => Promise.all(servers.map(each => each.stop())))
-
-  test('a majority holds the lock, and longer than the longest ttl', async () => {
-    const clients = servers.map(({ port, host }) => new Redis(port, host))
-    await using store = severalServers(clients, { trustRestarted: true })
-    const several = new Redlock(clients, { trustRestarted: true })
-    const lock = await several.acquire(['a', 'b'], 60_000)
-    expect((await Promise.all(lock.attempts))[0]).toMatchObject({ membershipSize: 3, quorumSize: 2 })
-    await failure(several.acquire(['b'], 60_000, once))
-    const seen = createLocks(store)
-    expect(await seen.inspect('a')).toMatchObject({ holders: [{ token: lock.token }] })
-    await (await lock.extend(20_000)).release()
-    expect(await seen.inspect('a')).toMatchObject({ holders: [] })
-    await several.quit()
-  })
-
-  test('servers that have just started grant no lock, and the error says so', async () => {
-    const clients = servers.map(({ port, host }) => new Redis(port, host))
-    const several = new Redlock(clients, { retryCount: 1, retryDelay: 500 })
-    const error = await failure(several.acquire(['a'], 1_000))
-    expect(String(error.cause)).toMatch(/may have forgotten leases/)
-    await several.quit()
   })
 })
 

@@ -169,11 +169,14 @@ export class Redlock extends EventEmitter {
     const retryDelay = Math.max(settings.retryDelay, 1)
     const end = performance.now() + waitOf(settings)
     for (let attempts = 1; ; attempts += 1) {
+      if (holding.lease.remaining === 0) throw this.#failed(notHeld(existing, holding)) // lost, or released meanwhile
       try {
         await holding.extend(duration)
         return attempts
       } catch (error) {
         if (LeaseError.is(error, 'LEASE_LOST')) throw this.#failed(notHeld(existing, holding))
+        // It was released while it was extended. In redlock, whose requests keep their order, both calls succeed.
+        if (LeaseError.is(error, 'CLOSED') && (await holding.lease.ended) === 'released') return attempts
         const isLast = performance.now() + retryDelay >= end || Date.now() + retryDelay >= existing.expiration
         if (isLast || !LeaseError.is(error) || !error.retryable) throw this.#failed(error, 1 + retriesOf(settings))
         this.#emit(error)

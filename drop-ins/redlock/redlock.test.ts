@@ -160,10 +160,20 @@ describe('a lock', () => {
 describe('a duration', () => {
   test('must be a whole number', async () => {
     const message = 'Duration must be an integer value in milliseconds.'
-    await expect(redlock.acquire(['a'], 0.5)).rejects.toThrow(message)
+    for (const duration of [0.5, NaN]) await expect(redlock.acquire(['a'], duration)).rejects.toThrow(message)
     await expect(redlock.using(['a'], 0.5, async () => {})).rejects.toThrow(message)
     const lock = await redlock.acquire(['a'], 20_000)
     await expect(lock.extend(0.5)).rejects.toThrow(message)
+  })
+
+  test.each([0, -5, Infinity])('of %d ms is refused, as Redis does', async duration => {
+    const settings = { automaticExtensionThreshold: -1_000, retryCount: 2 }
+    expect((await failure(redlock.acquire(['b'], duration, settings))).attempts).toHaveLength(3)
+    await failure(redlock.using(['b'], duration, settings, async () => {}))
+    const lock = await redlock.acquire(['a'], 20_000)
+    const { cause } = await failure(lock.extend(duration))
+    expect(LeaseError.is(cause, 'INVALID_ARGUMENT')).toBe(true)
+    await lock.extend(20_000)
   })
 
   test('that is short is raised to the shortest ttl, and the expiration says what was asked', async () => {

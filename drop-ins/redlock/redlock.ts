@@ -84,9 +84,11 @@ export class Redlock extends EventEmitter {
   async extend(existing: Lock, duration: number, settings?: Settings): Promise<Lock> {
     checkDuration(duration)
     if (existing.expiration < Date.now()) throw new ExecutionError(EXPIRED, [])
+    const effective = settingsOf(settings ?? {}, this.settings)
+    this.#checkExpiry(duration, effective)
     const holding = held.get(existing.value)
     if (!holding) throw this.#failed(notHeld(existing, holdingOf(existing)))
-    const attempts = await this.#extend(existing, holding, duration, settingsOf(settings ?? {}, this.settings))
+    const attempts = await this.#extend(existing, holding, duration, effective)
     existing.expiration = 0
     return this.#lock(existing.resources, existing.value, duration, holding, settings, attempts)
   }
@@ -132,6 +134,7 @@ export class Redlock extends EventEmitter {
   async #acquire(resources: string[], duration: number, settings: Settings = {}, isOpenEnded: boolean): Promise<Lock> {
     checkDuration(duration)
     const effective = settingsOf(settings, this.settings)
+    this.#checkExpiry(duration, effective)
     const retryDelay = Math.max(effective.retryDelay, 1)
     const wait = waitOf(effective)
     let started = performance.now()
@@ -200,6 +203,13 @@ export class Redlock extends EventEmitter {
     const holding = new Holding(await acquiring, guarantees, isOpenEnded)
     if (!isOpenEnded) holding.last(duration)
     return holding
+  }
+
+  /** Throws for a duration that Redis would refuse. */
+  #checkExpiry(duration: number, settings: Required<Settings>): void {
+    if (duration > 0 && duration < Infinity) return
+    const error = new LeaseError('INVALID_ARGUMENT', `a duration must be 1 ms or more, and finite, not ${duration}`)
+    throw this.#failed(error, 1 + retriesOf(settings))
   }
 
   /** Does the only client, of ioredis or node-redis, know that it is not connected? */

@@ -168,7 +168,7 @@ function exitOf(outcome: Outcome, [command = '']: readonly string[], { signal: l
     )
   }
   if ('refused' in outcome) {
-    const slow = 'the lease ended before this machine could start a process (a longer --ttl may help)'
+    const slow = 'the lease was over, or almost, before this machine could start a process (a longer --ttl may help)'
     throw notStarted(loss.aborted ? messageOf(loss.reason) : slow)
   }
   if ('failed' in outcome) throw cannotRun(command, outcome.failed)

@@ -33,6 +33,12 @@ test('a command whose deadline has passed is not started', async () => {
   expect(await supervised({ onLost: 'term' })).toEqual({ last: { refused: true }, ran: false })
 })
 
+test('a command that would be killed at once, because only the reserve is left, is not started', async () => {
+  const late = { deadline: inSeconds(60), reserve: 60_000 }
+  expect(await supervised(late)).toEqual({ last: { refused: true }, ran: false })
+  expect(await supervised({ ...late, onLost: 'ignore' })).toEqual({ last: SUCCESS, ran: true })
+})
+
 test('a command whose lease was lost meanwhile is not started', async () => {
   const deadline = inSeconds(60)
   expect(await supervised({ deadline }, { end: 'lost' })).toEqual({ last: { refused: true }, ran: false })

@@ -45,7 +45,7 @@ export interface Ended {
 export type Report =
   | { readonly pid: number }
   | { readonly failed: { readonly code: string; readonly message: string } }
-  /** The command was not started, because its lease had ended. */
+  /** The command was not started, because its lease had ended, or too little of it was left. */
   | { readonly refused: true }
   /** The command was sent its first signal for this reason. */
   | { readonly ending: Reason }
@@ -94,7 +94,8 @@ function commandOf([first, ...others]: readonly Request[]): SupervisedCommand | 
   const { start } = first
   const deadline = others.findLast(request => 'deadline' in request)?.deadline ?? start.deadline
   const isLost = others.some(request => 'end' in request && request.end === 'lost')
-  if (start.onLost !== 'ignore' && (isLost || left(deadline) <= 0)) {
+  const least = start.onLost === 'kill' ? start.reserve : 0 // with less it would be killed at once
+  if (start.onLost !== 'ignore' && (isLost || left(deadline) <= least)) {
     report({ refused: true })
     disconnect()
     return undefined
@@ -130,7 +131,9 @@ class SupervisedCommand {
     this.#child.on('exit', (code, signal) => void this.#end(code, signal))
     // After a pause of the supervisor its timer fires before it reads new deadlines from the pipe. `setImmediate` reads
     // them before the check.
-    this.#timer = setInterval(() => setImmediate(() => this.#check()), TICK)
+    const check = (): void => void setImmediate(() => this.#check())
+    this.#timer = setInterval(check, TICK)
+    check() // the machine may have taken long to start the process
   }
 
   handle(request: Request): void {

@@ -5,6 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { EXIT, Failure } from '../failure.ts'
 import type { Address } from './metrics-options.ts'
 
+/** Others are closed at once: without a limit, they could take the file descriptors that the store needs. */
+const MOST_CONNECTIONS = 100
+
 /** Milliseconds that the previous holder on this machine may take to close the port. */
 const PORT_TIMEOUT = 1_000
 
@@ -26,6 +29,7 @@ export async function serveMetrics(address: Address, contentType: string, read: 
     response.setHeader('content-type', isFound && isKnown ? contentType : 'text/plain')
     response.end(isFound && isKnown ? read() : 'GET /metrics\n')
   })
+  server.maxConnections = MOST_CONNECTIONS
   server.unref()
   await listen(server, address)
   const isLocal = LOOPBACK.test((server.address() as AddressInfo).address)

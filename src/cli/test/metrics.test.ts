@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, get } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, describe, expect, test, vi } from 'vitest'
@@ -67,6 +67,28 @@ test.each([
     }).on('error', reject)
   })
   expect(answer).toBe(status)
+})
+
+test('a server accepts at most 100 connections, so that they do not take all file descriptors', async () => {
+  const port = await freePort()
+  await holding('a', '--metrics-port', `${port}`)
+  let refused = 0
+  const sockets = Array.from({ length: 120 }, () =>
+    connect(port, '127.0.0.1')
+      .on('error', () => {})
+      .on('close', () => {
+        refused += 1
+      }),
+  )
+  await until(
+    () => refused === 20,
+    () => `20 closed connections, not ${refused}`,
+  )
+  for (const socket of sockets) socket.destroy()
+  await until(
+    async () => (await fetch(`http://127.0.0.1:${port}/metrics`).catch(() => undefined))?.ok === true,
+    'metrics',
+  )
 })
 
 test('M3: a link that another user created next to the file is not followed', () => {

@@ -88,7 +88,7 @@ export class Child {
       // Normally this follows the last report. Without one, the supervisor was killed.
       const onDisconnect = async () => {
         if (this.#isOver) return
-        if (this.#pid) await endGroup(this.#pid)
+        if (this.#pid && (await endGroup(this.#pid)) === 'denied') this.#deny()
         resolve({ supervisorKilled: true })
       }
       this.#supervisor.on('disconnect', () => void onDisconnect())

@@ -149,3 +149,16 @@ test('as process 1 of a container it forwards signals, and ends although orphans
   expect((await container.ended).code).toBe(6)
   expect(container.out).toContain('got TERM')
 })
+
+// Only root can start a process of another user.
+test.runIf(process.getuid?.() === 0)('a process of another user that outlives the supervisor is reported', async () => {
+  const other = ['setpriv', '--reuid', '65534', 'sh', '-c', 'echo ready; exec sleep 60']
+  const mayNotKill = ['setpriv', '--bounding-set', '-kill', ...HOLDFAST]
+  const running = launch([...mayNotKill, 'run', 'job', '--', ...other])
+  await running.prints('ready')
+  const { supervisor, command } = family(running)
+  kill(supervisor, 'SIGKILL')
+  await until(() => !alive(running.pid), 'the end of holdfast')
+  kill(command, 'SIGKILL')
+  expect(await running.ended).toMatchObject({ code: 76, err: expect.stringContaining('belongs to another user') })
+})

@@ -122,8 +122,9 @@ async function withMarks(
 
 const HOUR = 3_600_000
 
-/** Parses `90d` or `36h` to milliseconds. */
+/** Parses `90d`, `36h` or `0` to milliseconds. */
 function parseAge(text: string | undefined): number {
+  if (text === '0') return 0
   const [, count, unit] = /^(\d{1,6})([dh])$/.exec(text ?? '') ?? []
   if (count === undefined)
     throw new Usage('--older-than is missing or wrong: give an age in days or hours, such as 90d or 36h')

@@ -113,7 +113,7 @@ describe('the marks', () => {
     expect(kept).toMatchObject({ code: 0, out: 'no mark is older than 1h\n' })
     const none = await holdfast(['fence', 'prune', 'cli x', '--older-than', '0d', '--url', url])
     expect(none.out).toBe('no mark of resources that begin with cli x is older than 0d\n')
-    const pruned = await holdfast(['fence', 'prune', 'cli', '--older-than', '0d', '--url', url, '--json'])
+    const pruned = await holdfast(['fence', 'prune', 'cli', '--older-than', '0', '--url', url, '--json'])
     expect(JSON.parse(pruned.out)).toEqual({ pruned: 2 })
     expect(await marks.list('cli')).toEqual([])
     await close()
@@ -157,6 +157,7 @@ test('invalid arguments are refused', async () => {
     [['prune', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
     [['prune', '--older-than', '90', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
     [['prune', '--older-than', '0d', '--url', 'sqlite:missing.db'], /would remove every mark/],
+    [['prune', '--older-than', '0', '--url', 'sqlite:missing.db'], /would remove every mark/],
     [['sql', '--column', 'version'], /--epoch need --table/],
     [['sql', '--table', 'a', '--resource', 'a', '--epoch', 'one'], /--epoch needs --resource, and is a number/],
     [['sql', '--table', 'a', '--epoch', '5'], /--epoch needs --resource/],

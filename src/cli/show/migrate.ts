@@ -14,7 +14,7 @@ export async function migrate(args: readonly string[]): Promise<number> {
   const isDefault = isSql && (values.store ?? process.env.HOLDFAST_STORE) === undefined
   const url = isDefault ? 'postgres://localhost' : storeUrl(values.store, output)
   const { fence } = values
-  const nothing = `nothing to do: a store of ${url.slice(0, url.indexOf(':') + 1)} creates what it needs itself`
+  const nothing = `nothing to do: a store of ${url.slice(0, url.indexOf(':'))} creates what it needs itself`
   if (isSql) {
     const sql = await migration(url, { fence })
     if (sql === undefined)

@@ -9,7 +9,12 @@ import { addProof, proofOf, proofs } from '../script/proof/results.ts'
 import { sourcesOf } from '../script/proof/sources.ts'
 import { ROOT, scriptNode } from './script-node.ts'
 
-const about = { commit: 'abc', machine: 'two cores', command: 'holdfast prove --lab redis --seed 1' }
+const about = {
+  commit: 'abc',
+  sources: 'old',
+  machine: 'two cores',
+  command: 'holdfast prove --lab redis --seed 1',
+}
 const passing = proofOf(judge(await contest(1)), { programme: 'usual', ...about })
 const violating = proofOf(judge(await contest(1, { fence: false })), { programme: 'all', ...about })
 const named = (engine: string, proof: Proof = passing): Proof => ({ ...proof, engine })
@@ -58,6 +63,7 @@ test('the page says of each result whether it is of the same code', async () => 
   const folder = newFolder('proof')
   await addProof({ ...named('redis'), sources: sourcesOf('redis') }, folder)
   await addProof(named('sqlite'), folder)
+  expect(pageIn(folder)).toMatch(/^1 of 2 runs are of the code of this commit\.$/m)
   expect(pageIn(folder)).toMatch(/^\| redis \|.*\| same as abc \|$/m)
   expect(pageIn(folder)).toMatch(/^\| sqlite \|.*\| changed since abc \|$/m)
 })

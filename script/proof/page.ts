@@ -28,6 +28,7 @@ export function page(proofs: readonly Proof[]): string {
     'A run takes 15 minutes: clients compete for names while servers and clients are killed, paused and cut off. Its log is then judged by seven promises: safety, tokens, answers, notified in time, waiting, no deadlock, recovery ([what they are](../../lab/judging.md)). [The specification](specification.md) says which answers are allowed.',
     "Each run has 5 clients, a ttl of 1 s, and all servers on one machine with two cores. So the clocks of two machines were never compared, and nothing ran on MySQL, Azure or Amazon's DynamoDB: see [servers](#servers).",
     'Each row is the last run that was stored. Some runs failed because the machine was too busy for its servers, or by a mistake of the judge. These were repeated, and not stored. [results.json](results.json) has date, seed, times, faults, versions, machine and command of each run.',
+    `${number(all.filter(isOfToday).length)} of ${number(all.length)} runs are of the code of this commit.`,
     '`./script/prove --engine redis` takes an hour, and without `--engine` eleven. To repeat one run, check out the commit of its row in a clone, run `./script/setup --servers`, and put `./script/` before the command in results.json. The seed repeats the faults, and not when the processes run.',
     EXPLAINED.map(([term, text]) => `- *${term}*: ${text}`).join('\n'),
     ...(unjudged.length > 0 ? [`Not judged in any run yet: ${unjudged.join(', ')}.`] : []),
@@ -118,8 +119,13 @@ function seen(proof: Proof, unjudged: readonly string[]): string[] {
     ...[injected, grants, takeovers, rejected].map(number),
     ...noticeOf(margins),
     overlapsOf(overlaps),
-    proof.sources === sourcesOf(engine) ? `same as ${proof.commit}` : `changed since ${proof.commit}`,
+    `${isOfToday(proof) ? 'same as' : 'changed since'} ${proof.commit}`,
   ]
+}
+
+/** Are the core and the store the same as now? */
+function isOfToday({ engine, sources }: Proof): boolean {
+  return sources === sourcesOf(engine)
 }
 
 function overlapsOf({ total, refused, harmful }: Proof['overlaps']): string {
@@ -133,7 +139,6 @@ function overlapsOf({ total, refused, harmful }: Proof['overlaps']): string {
 function noticeOf(margins: Proof['margins']): [notice: string, undisturbed: string] {
   if (!margins) return ['none', 'none']
   const { least, undisturbed, late } = margins
-  if (!late) return [number(Math.round(least)), 'not recorded']
   const causes = late.length > 0 ? ` (${late.join(', ')})` : ''
   return [`${number(Math.round(least))}${causes}`, undisturbed === undefined ? 'none' : number(Math.round(undisturbed))]
 }

@@ -10,8 +10,8 @@ export interface Proof {
   /** When it ended, in UTC, to the minute. */
   readonly date: string
   readonly commit: string
-  /** What ran: see `sourcesOf`. @default unknown */
-  readonly sources?: string
+  /** What ran: see `sourcesOf`. */
+  readonly sources: string
   readonly machine: string
   /** The command line that repeats the run. */
   readonly command: string
@@ -24,8 +24,7 @@ export interface Proof {
   })[]
   readonly counts: Verdict['counts']
   readonly overlaps: Verdict['overlaps']
-  /** Runs before 28 November 2026 have not recorded why notices were late. */
-  readonly margins?: (Omit<NonNullable<Verdict['margins']>, 'late'> & { readonly late?: readonly string[] }) | undefined
+  readonly margins?: Verdict['margins']
   readonly recoveries?: Verdict['recoveries']
   /** The events that led to a violation. */
   readonly explanation: readonly string[]

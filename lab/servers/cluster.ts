@@ -72,15 +72,15 @@ export class RedisCluster implements AsyncDisposable {
     })
   }
 
-  /** The node that has this key. */
+  /** The node that has this key, once all that run name the same: one may still hear of an earlier owner. */
   async nodeOf(key: string): Promise<RedisServer> {
-    const asked = this.nodes.find(node => node.isRunning)
-    if (!asked) throw new Error('no node of the cluster runs')
-    const slot = (await asked.call('CLUSTER', 'KEYSLOT', key)) as number
-    const ranges = (await asked.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][]
-    const port = ranges.find(([first, last]) => first <= slot && slot <= last)?.[2][1]
-    const node = this.nodes.find(candidate => candidate.port === port)
-    if (!node) throw new Error(`no node has slot ${slot}`)
+    const running = this.nodes.filter(node => node.isRunning)
+    const owner = await until('all nodes name one owner of the key', async () => {
+      const owners = new Set(await Promise.all(running.map(node => ownerOf(key, node))))
+      return owners.size === 1 ? [...owners][0] : undefined
+    })
+    const node = this.nodes.find(candidate => candidate.port === owner)
+    if (!node) throw new Error(`no node has ${key}`)
     return node
   }
 
@@ -91,4 +91,11 @@ export class RedisCluster implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
   }
+}
+
+/** The port of the node that has this key, as `asked` knows it. */
+async function ownerOf(key: string, asked: RedisServer): Promise<number | undefined> {
+  const slot = (await asked.call('CLUSTER', 'KEYSLOT', key)) as number
+  const ranges = (await asked.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][]
+  return ranges.find(([first, last]) => first <= slot && slot <= last)?.[2][1]
 }

@@ -150,7 +150,7 @@ test('holdfast migrate does nothing for other stores, refuses unknown URLs, and 
   const { code, out } = await holdfast(['migrate', '--store', 'sqlite:unused.db'])
   expect({ code, out }).toEqual({
     code: 0,
-    out: 'nothing to do: a store of sqlite: creates what it needs itself\n',
+    out: 'nothing to do: a store of sqlite creates what it needs itself\n',
   })
   for (const [store, message] of [
     ['postgress://host/app', /no store has the scheme postgress: use one of .*postgres:/],

@@ -139,24 +139,30 @@ test('a release waits for the renewal in flight, which cannot set the lease agai
   expect(clock.pending).toBe(1) // the heartbeat of the other's lease
 })
 
-test('a release does not wait for a renewal without an answer if a later one was answered, nor is it lost by that', async () => {
-  const { locks, clock, store, other } = stage({ ttl: 30_000 })
-  const lease = await locks.acquire('a')
-  let arrive = (): void => {}
-  store.rule('renew', forward => new Promise(resolve => (arrive = () => resolve(forward()))))
-  const first = follow(lease.extend())
-  await clock.advance(100)
-  store.restore('renew')
-  expect(await lease.extend()).toBeGreaterThan(29_000)
-  const release = follow(lease.release())
-  await clock.advance(0)
-  expect(release.value).toBe('released')
-  expect(await other.tryAcquire('a')).toBeDefined()
-  arrive()
-  await clock.advance(10_000)
-  expect(first.error).toMatchObject({ code: 'CLOSED' })
-  expect(release.value).toBe('released')
-})
+test.each([
+  ['a later one', 100],
+  ['another of the same moment', 0],
+])(
+  'a release does not wait for a renewal without an answer if %s was answered, nor is it lost by that',
+  async (_, later) => {
+    const { locks, clock, store, other } = stage({ ttl: 30_000 })
+    const lease = await locks.acquire('a')
+    let arrive = (): void => {}
+    store.rule('renew', forward => new Promise(resolve => (arrive = () => resolve(forward()))))
+    const first = follow(lease.extend())
+    await clock.advance(later)
+    store.restore('renew')
+    expect(await lease.extend()).toBeGreaterThan(29_000)
+    const release = follow(lease.release())
+    await clock.advance(0)
+    expect(release.value).toBe('released')
+    expect(await other.tryAcquire('a')).toBeDefined()
+    arrive()
+    await clock.advance(10_000)
+    expect(first.error).toMatchObject({ code: 'CLOSED' })
+    expect(release.value).toBe('released')
+  },
+)
 
 test('a renewal that failed long ago costs a release no second request', async () => {
   const { locks, clock, store } = stage({ ttl: 30_000 })

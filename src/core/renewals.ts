@@ -179,7 +179,7 @@ export class Renewals implements Renewable {
       statistics.answered(lease.handle, sent, now)
       if (lease.loss) return undefined
       if (grant?.token !== lease.token) {
-        const isReleased = lease.isReleasing && sent < this.renewedAt // the release did not wait for this one
+        const isReleased = lease.isReleasing && sent <= this.renewedAt // the release did not wait for this one
         if (!isReleased) lease.lose('gone')
         return undefined
       }

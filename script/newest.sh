@@ -8,6 +8,7 @@ redis-server redis-tools valkey-server valkey-tools etcd-server postgresql-17 po
 libc6 libjemalloc2 liblzf1 libssl3t64 libsystemd0 libstdc++6 libgcc-s1 libcap2 libzstd1 zlib1g libatomic1 libpq5 libldap2
 libxml2 libxslt1.1 libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1 libsasl2-2 libpam0g
 libaudit1 libcap-ng0 libicu76 liblz4-1 libuuid1 libselinux1 libpcre2-8-0 liblzma5 libxxhash0 libcares2 libevent-2.1-7t64
+libllvm19 libz3-4 libedit2 libbsd0 libmd0 libtinfo6 libffi8
 libzookeeper-java libcommons-cli-java libcommons-io-java libdropwizard-metrics-java libnetty-java libslf4j-java
 libsnappy-java
 '

@@ -21,7 +21,7 @@ export default function setup(project: TestProject): () => void {
   monitor.unref()
   project.provide('stalls', file)
   return () => {
-    monitor.disconnect()
+    monitor.kill('SIGKILL') // first: it writes to the folder
     rmSync(folder, { recursive: true })
   }
 }

@@ -2,7 +2,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { isFresh } from '../rules/difference.ts'
 import { positionLifetime } from '../rules/name.ts'
-import { type Holder, type NameState, UNUSED, type Waiter } from '../rules/state.ts'
+import { type Holder, type NameState, type Party, UNUSED, type Waiter } from '../rules/state.ts'
 
 /** The number of the format below. */
 const FORMAT = 1
@@ -129,6 +129,8 @@ export function store({ writes, state: before, renewed }: View, state: NameState
     return [(isSame && renewed.get(entry)) || write, Math.max(Math.floor(now - time), 0)]
   }
   const { token, changed } = state
+  const holderBefore = unrenewed(before.holders, ({ expires }) => expires)
+  const waiterBefore = unrenewed(before.waiters, ({ lapses }) => lapses)
   return {
     format: FORMAT,
     writes: [...writes, write].slice(-MOST_WRITES),
@@ -136,15 +138,27 @@ export function store({ writes, state: before, renewed }: View, state: NameState
     ...(changed > UNUSED.changed && { changed: mark('', changed === before.changed, changed) }),
     holders: state.holders.map(holder => {
       const { expires, ...fields } = holder
-      return { ...fields, renewed: mark(holder, true, expires - fields.ttl) }
+      return { ...fields, renewed: mark(holderBefore(holder), true, expires - fields.ttl) }
     }),
     waiters: state.waiters.map(waiter => {
       const { lapses, ...fields } = waiter
-      return { ...fields, renewed: mark(waiter, true, lapses - positionLifetime(fields.ttl)) }
+      return { ...fields, renewed: mark(waiterBefore(waiter), true, lapses - positionLifetime(fields.ttl)) }
     }),
     gone: Array.from(state.gone, ([id, until]) => {
       return { id, renewed: mark(id, before.gone.get(id) === until, until - LONGEST_REQUEST) }
     }),
+  }
+}
+
+/** An entry as it was before, if it ends when it did. A note, or a grant that passes a waiter, changes it and renews nothing. */
+function unrenewed<Entry extends Party>(
+  before: readonly Entry[],
+  endOf: (entry: Entry) => number,
+): (entry: Entry) => Entry {
+  const known = new Map(before.map(entry => [entry.id, entry]))
+  return entry => {
+    const old = known.get(entry.id)
+    return old && old.ttl === entry.ttl && endOf(old) === endOf(entry) ? old : entry
   }
 }
 

@@ -1,6 +1,6 @@
 import { memoryRegisterHarness, sqlRegisterHarness } from '../harnesses/cas.ts'
 import { differ } from './differ.ts'
-import { asOneClient } from './one-client.ts'
+import { asOneClient, UNAGED } from './one-client.ts'
 
 differ(sqlRegisterHarness())
-differ(asOneClient(memoryRegisterHarness()))
+differ(asOneClient(memoryRegisterHarness()), UNAGED)

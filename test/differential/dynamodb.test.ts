@@ -1,5 +1,5 @@
 import { dynamodbHarness } from '../harnesses/dynamodb.ts'
 import { differ } from './differ.ts'
-import { asOneClient } from './one-client.ts'
+import { asOneClient, UNAGED } from './one-client.ts'
 
-differ(asOneClient(dynamodbHarness()))
+differ(asOneClient(dynamodbHarness()), UNAGED)

@@ -1,5 +1,5 @@
 import { natsHarness } from '../harnesses/nats.ts'
 import { differ } from './differ.ts'
-import { asOneClient } from './one-client.ts'
+import { asOneClient, UNAGED } from './one-client.ts'
 
-differ(asOneClient(natsHarness()))
+differ(asOneClient(natsHarness()), UNAGED)

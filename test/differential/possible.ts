@@ -68,6 +68,8 @@ export interface Slack {
   readonly keepsFor?: number
   /** Does a holder that asks again get the ttl of its lease, if that is longer than the one it asks for? */
   readonly keepsTtl?: boolean
+  /** Does what a request without an answer has set count from when the store sees the record, because nobody knows its age? */
+  readonly countsFromSight?: boolean
   /** A renewal or a note reads and writes only the rows of its claim, so it does not see what else has ended. */
   readonly isNarrow?: boolean | undefined
 }

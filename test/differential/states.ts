@@ -125,7 +125,8 @@ export class States {
     const pending = state.pending.filter(each => each.received >= sent)
     yield { ...state, pending }
     for (const [index, each] of state.pending.entries()) {
-      const window = { sent: Math.max(each.sent, this.#last), received: Math.min(received, each.received) }
+      const latest = this.#leniency.countsFromSight ? received : Math.min(received, each.received)
+      const window = { sent: Math.max(each.sent, this.#last), received: latest }
       if (window.sent > window.received) continue
       const left = { ...state, pending: state.pending.toSpliced(index, 1) }
       for (const { to } of outcomes(left, each.op, window, watching, this.#leniency))

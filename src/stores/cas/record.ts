@@ -150,7 +150,10 @@ export function store({ writes, state: before, renewed }: View, state: NameState
   }
 }
 
-/** An entry as it was before, if it ends when it did. A note, or a grant that passes a waiter, changes it and renews nothing. */
+/**
+ * An entry as it was before, if it ends when it did. A note, or a grant that passes a waiter, changes it and renews nothing.
+ * A renewal is decided later than what was seen, so it ends later.
+ */
 function unrenewed<Entry extends Party>(
   before: readonly Entry[],
   endOf: (entry: Entry) => number,

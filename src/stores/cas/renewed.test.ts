@@ -30,3 +30,15 @@ test('a note does not prolong a lease for a process that reads it late', async (
   await system.clock.advance(4_000)
   expect(await look(two, { name: 'a' })).toMatchObject([{ note: 'late', remaining: 1_000 }])
 })
+
+test('a renewal prolongs a lease that its process sees for the first time at that moment', async () => {
+  const system = new System()
+  const [one, two, three] = [system.start(), system.start(), system.start()]
+  const claim = claimOf('a')
+  const { token } = await hold(one, claim)
+  expect(await look(two, { name: 'a' })).toMatchObject([{ remaining: 10_000 }])
+  await system.clock.advance(5_000)
+  expect(await three.renew({ ...claim, token }, signal)).toMatchObject({ held: true })
+  await system.clock.advance(9_000)
+  expect(await look(two, { name: 'a' })).toMatchObject([{ state: 'held' }])
+})

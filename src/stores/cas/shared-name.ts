@@ -36,6 +36,9 @@ const LONGEST_LAG = 30_000
 /** The longest mean pause before another attempt, in round trips. So most of a crowd do not disturb the few that write next. */
 const MOST_PAUSES = 16
 
+/** Milliseconds between what was seen and what is decided by it. */
+const TICK = 0.001
+
 /** The shortest time in milliseconds for which a free name keeps its record: until then wall clocks differ, and tokens need it. */
 const KEPT = 7 * 24 * 3_600_000
 
@@ -259,7 +262,8 @@ export class SharedName<Version> {
   }
 
   #decide(wanted: readonly Pending[]): Decision {
-    const now = this.#now
+    // Later than all that was seen, even if the clock has not moved: whatever is renewed now ends later than before.
+    const now = Math.max(this.#now, this.#seenAt + TICK)
     const floor = Math.floor(this.#shared.clock.wall() * 1_000)
     const before = this.#view.state
     const answers = new Map<Pending, unknown>()

@@ -87,6 +87,16 @@ begin
     elsif _s.token >= ${LAST_TOKEN} then
       return '["exhausted"]';
     else
+      if _s.waits then
+        -- A release locks only the position. So a claim without it is decided again, as if it came after the release.
+        perform from ${line} where name = _name and id = _id for update;
+        if not found then
+          -- The release cannot lock the row of the name to begin the grace period of who is the first now.
+          update ${lease} set expires_at = clock_timestamp()
+          where name = _name and id is null and _s.ahead = 0 and not _s.passed;
+          continue;
+        end if;
+      end if;
       _token := greatest(_s.token + 1, floor(extract(epoch from _now) * 1000000)::bigint);
       if _limit = 1 then
         update ${lease} set id = _id, owner = _owner, note = _note, token = _token, ttl = _ttl, expires_at = _now + ${ms('_ttl')},

@@ -138,3 +138,38 @@ test('a claim that joins the queue behind a grant that it did not see keeps the 
   expect(await acquire(store, claimOf('d'))).toMatchObject({ held: false, ahead: 2 })
   expect(await acquire(other, waiter)).toMatchObject({ held: true })
 })
+
+test.each([1, 2])('R4: a position of limit %i that a release ends at that moment grants nothing', async limit => {
+  await using store = storeAt(server.url())
+  await using other = storeAt(server.url())
+  const name = `left ${limit}`
+  const [holder, waiter, next] = [false, true, true].map(queue => {
+    return claimOf(name, { limit, units: limit, queue, ttl: 60_000 })
+  }) as [Claim, Claim, Claim]
+  for (const claim of [holder, waiter, next]) await acquire(store, claim)
+  await store.release(holder, signal)
+  // The grace period of the waiter is over. That of the next one begins when the waiter leaves.
+  await server.query('delete from holdfast.lease_shared where name = $1', [name])
+  await server.query(`update holdfast.lease set expires_at = now() - interval '2 s' where name = $1`, [name])
+
+  // The release waits after the statement that deletes the position.
+  await queryAt(
+    server.url(),
+    `drop function if exists leave cascade;
+    create function leave() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(8); return null; end';
+    create trigger leaves after delete on holdfast.lease_line for each row execute function leave()`,
+  )
+  const held = await transaction(server, 'select pg_advisory_xact_lock(8)')
+  const waiting = async (verb: string): Promise<boolean> => {
+    const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%${verb}_one%'`
+    return (await server.query(waits)).length > 0
+  }
+  const released = other.release(waiter, signal)
+  await until('the release waits', () => waiting('release'))
+  const asked = acquire(store, waiter)
+  await until('the claim waits for it', () => waiting('acquire'))
+  await held.end()
+  expect(await released).toBe('released')
+  expect(await asked).toMatchObject({ held: false, ahead: 1 })
+  expect(await acquire(store, next)).toMatchObject({ held: true })
+})

@@ -24,7 +24,7 @@ export class KnownName {
   /** The positions in the order of the queue. */
   readonly #positions = new Map<string, Position>()
   #revision = 0n
-  /** The time when capacity was last freed. */
+  /** The time when capacity was last freed, as far as it was seen here. */
   #changed: number
 
   constructor(keys: Keys, clock: Clock) {
@@ -90,30 +90,37 @@ export class KnownName {
    * now. `joined`: a new waiter.
    */
   changedIn({ holders, waiters }: View, joined?: string): number {
-    const isSame = (found: KeyValue): boolean => {
-      const { isHeld, id } = this.#keys.parse(found.key)
-      const known = isHeld ? this.#holders.get(id) : this.#positions.get(id)?.found
-      return id === joined || known?.mod_revision === found.mod_revision
-    }
-    const isNew = joined !== undefined && !this.#positions.has(joined)
-    const isSameSize = this.size + (isNew ? 1 : 0) === holders.length + waiters.length
-    return isSameSize && [...holders, ...waiters].every(isSame) ? this.#changed : Number.POSITIVE_INFINITY
+    return this.#isAll([...holders, ...waiters], joined) ? this.#changed : Number.POSITIVE_INFINITY
   }
 
   /** Replaces the state by all keys of the name. `kvs` are in the order of their create revisions. */
   load(kvs: readonly KeyValue[], revision: bigint): Lost[] {
     const there = new Set(kvs.map(({ key }) => key))
     const known = [...this.#holders.values(), ...[...this.#positions.values()].map(({ found }) => found)]
-    return this.#change(revision, () => {
+    const isNews = !this.#isAll(kvs)
+    const lost = this.#change(revision, () => {
       for (const found of kvs) this.#put(found)
       return known.flatMap(({ key }) => (there.has(key) ? [] : (this.#remove(key) ?? [])))
     })
+    if (isNews) this.#changed = this.#clock.now() // what happened before was not seen
+    return lost
   }
 
   apply(events: NonNullable<WatchAnswer['events']>, revision: bigint): Lost[] {
     return this.#change(revision, () =>
       events.flatMap(({ type, kv }) => (type === 'DELETE' ? this.#remove(kv.key) : this.#put(kv)) ?? []),
     )
+  }
+
+  /** Are these all the keys that are known here, unchanged? `joined`: a new waiter. */
+  #isAll(kvs: readonly KeyValue[], joined?: string): boolean {
+    const isSame = (found: KeyValue): boolean => {
+      const { isHeld, id } = this.#keys.parse(found.key)
+      const known = isHeld ? this.#holders.get(id) : this.#positions.get(id)?.found
+      return id === joined || known?.mod_revision === found.mod_revision
+    }
+    const isNew = joined !== undefined && !this.#positions.has(joined)
+    return this.size + (isNew ? 1 : 0) === kvs.length && kvs.every(isSame)
   }
 
   #change(revision: bigint, make: () => Lost[]): Lost[] {

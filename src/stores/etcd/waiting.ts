@@ -80,7 +80,7 @@ export class Waiting {
       const read = viewOf(holders, whole ? waiters : { kvs: [...others, own] }, header.revision)
       const view = { ...read, changed: queue.known.changedIn(read, id) }
       const isComplete = whole || ahead === 0 || (others.length === ahead && Number.isFinite(view.changed))
-      if (isComplete) return this.#proceed(claim, joined, queue, view, signal)
+      if (isComplete) return (await this.#proceed(claim, joined, queue, view, signal)) ?? this.#settle(claim)
       // If the claim is next, that is found out when the watch has reported everything.
       const decision = decide(asAsker(claim), view, this.#parts.clock.now())
       const retryAfter = decision.held ? positionLifetime(ttl) / 3 : decision.retryAfter
@@ -98,6 +98,15 @@ export class Waiting {
     const joined = { ...waiter, revision: position.create_revision }
     queue.join(id, joined)
     return this.#ask(claim, joined, queue, signal)
+  }
+
+  /**
+   * The position that was just made is gone. Unless the claim holds, a release has ended it, or it has lapsed: then this
+   * request must not make another one.
+   */
+  async #settle(claim: Claim): Promise<Grant> {
+    const held = (await this.#recovery.settle(claim)) ?? (await this.#recovery.recover(claim))
+    return held ?? Promise.reject(vanished())
   }
 
   /** Resolves to `undefined` if the claim does not wait here, or no longer does. */

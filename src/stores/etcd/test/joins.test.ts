@@ -3,8 +3,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
+import { TURN } from '../../../contract/time.ts'
 import { type HttpRelay, startRelay } from './relay.ts'
-import { base64, claimOf, hold, look, signal, storeOf } from './support.ts'
+import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
 let server: EtcdServer
 let relay: HttpRelay
@@ -90,4 +91,46 @@ test('a claim that is aborted before it may join sends nothing, and the next one
   expect(await first).toMatchObject({ held: false })
   expect(await last).toMatchObject({ held: false })
   expect(await look(other, { name: holder.name })).toHaveLength(3)
+})
+
+test('a claim whose position was withdrawn while it joined a free name is not granted that name nevertheless', async () => {
+  await using store = storeOf([relay])
+  const holder = claimOf(name())
+  await hold(other, holder)
+  const claim = claimOf(holder.name, { queue: true })
+  const position = base64(`holdfast\t${claim.name}\tqueue\t${claim.id}`)
+  const joins = relay.holdBack(new RegExp(`request_put.*"${position}"`))
+  const asked = failureOf(store.acquire(claim, signal))
+  const pass = await joins
+  await other.release(holder, signal)
+  const withdrawn = Promise.withResolvers<'released' | 'gone'>()
+  relay.onAnswer = async (_, answer) => {
+    relay.onAnswer = (_request, next) => next
+    withdrawn.resolve(other.release(claim, signal))
+    await withdrawn.promise
+    return answer
+  }
+  pass()
+  expect(await withdrawn.promise).toBe('released')
+  expect(await asked).toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: true })
+  expect(await look(other, { name: claim.name })).toEqual([])
+  expect(await other.release(claim, signal)).toBe('gone')
+})
+
+test('the grace period of the first waiter begins when a process sees that the name is free, not when it first asked', async () => {
+  await using store = storeOf([server])
+  const each = name()
+  const [holder, gone, first, second] = [1, 2, 3, 4].map(() => claimOf(each, { queue: true })) as [
+    Claim,
+    Claim,
+    Claim,
+    Claim,
+  ]
+  await hold(other, holder)
+  expect(await other.acquire({ ...first, roundTrip: 0 }, signal)).toMatchObject({ held: false, ahead: 0 })
+  await other.release(gone, signal)
+  expect(await store.acquire(gone, signal)).toMatchObject({ held: false }) // from now on it has the name in mind
+  await sleep(2 * TURN)
+  await other.release(holder, signal)
+  expect(await store.acquire(second, signal)).toMatchObject({ held: false, ahead: 1 })
 })

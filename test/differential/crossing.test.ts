@@ -44,6 +44,18 @@ test('a refusal may show a holder that ended while the claim joined the queue, b
   expect(states.add([granted(250, 'third', 4n)])).toContain('held should be false') // the waiter is the first
 })
 
+test('an inspection may show a claim as a waiter that is granted at the same time, but nobody else may have seen it', () => {
+  const seen = { name: 'a', state: 'waiting', owner: 'first', note: '', remaining: 5_000, position: 0 } as const
+  const inspected = sent(0, { verb: 'inspect' }, [seen])
+  expect(new States(EXACT).add([granted(0, 'first', 1n), inspected])).toBeDefined()
+  const states = (): States => new States({ ...EXACT, grantsLate: true, joinsFirst: true })
+  expect(states().add([granted(0, 'first', 1n), inspected])).toBeUndefined()
+  const ended = (at: number): Sent => sent(at, { verb: 'release', id: 'first' }, 'released')
+  const endedTwice = states()
+  endedTwice.add([granted(0, 'first', 1n), ended(0)])
+  expect(endedTwice.add([ended(50)])).toContain('the answer should be "gone"')
+})
+
 test('no waiter that was answered is overtaken, whatever crosses', () => {
   const states = new States({ ...EXACT, ...POSTGRES })
   states.add([granted(0, 'first', 1n)])

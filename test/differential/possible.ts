@@ -53,6 +53,8 @@ export interface Slack {
   ends(ms: number): number
   /** Does an `acquire` join the queue in a step of its own, which others may see? */
   readonly isSplit?: boolean
+  /** May an inspection show a claim that is granted as a waiter, while its `acquire` is under way? */
+  readonly joinsFirst?: boolean
   /** Does a grant not count what was ended since the store looked? Its token may then be above that of a break. */
   readonly grantsLate?: boolean
   /** Does a claim join the queue in a step after it was told so? */

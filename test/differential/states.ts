@@ -57,7 +57,7 @@ export class States {
       for (const next of left) {
         if (next.joinsAfter && left.includes(next.joinsAfter)) continue
         const others = left.filter(each => each !== next)
-        for (const to of others.length > 0 ? this.#waiting(state, next) : []) go(to, left)
+        for (const to of this.#waiting(state, next, others)) go(to, left)
         for (const to of this.#after(state, next, requests.length === 1)) {
           if (typeof to === 'string') problem ??= `${JSON.stringify(next.op, forPeople)}: ${to}`
           else go(to, others)
@@ -79,12 +79,14 @@ export class States {
     return undefined
   }
 
-  /** The states in which a claim that is granted has joined the queue before. */
-  *#waiting(state: Possible, { op, window, answer, watching }: Sent): Iterable<Possible> {
+  /** The states in which a claim that is granted has joined the queue before, as some of the `others` may see. */
+  *#waiting(state: Possible, { op, window, answer, watching }: Sent, others: readonly Sent[]): Iterable<Possible> {
     const isGranted = op.verb === 'acquire' && op.asker.queue && (answer?.is as Grant | undefined)?.held
     const { holders, waiters } = state.early
     const isNew = [...holders, ...waiters].every(({ id }) => id !== idOf(op))
-    if (!this.#leniency.isSplit || !isGranted || !isNew) return
+    const { isSplit, joinsFirst } = this.#leniency
+    const isSeen = isSplit ? others.length > 0 : joinsFirst && others.some(each => each.op.verb === 'inspect')
+    if (!isSeen || !isGranted || !isNew) return
     const isFirst = waiters.every(({ isPassed }) => isPassed)
     for (const { to } of joining(state, op, window, watching, this.#leniency)) {
       const { early, late } = to

@@ -72,7 +72,7 @@ export interface Slack {
   readonly keepsTtl?: boolean
   /** Does what a request without an answer has set count from when the store sees the record, because nobody knows its age? */
   readonly countsFromSight?: boolean
-  /** A renewal or a note reads and writes only the rows of its claim, so it does not see what else has ended. */
+  /** A renewal, a note, or a release that finds nothing sees only the rows of its claim, so not what else has ended. */
   readonly isNarrow?: boolean | undefined
 }
 
@@ -239,7 +239,9 @@ function outcome(
   const isRefused = slack.precision > 0 && op.verb === 'acquire' && first.name.state.gone.has(op.asker.id)
   if (op.verb === 'inspect' || isRefused)
     return { ruling, seen, to: { ...from, at, early: first.given, late: last.given } }
-  const isNarrow = slack.isNarrow && (op.verb === 'renew' || op.verb === 'annotate')
+  const isGone = ruling.verb === 'release' && ruling.answer === 'gone'
+  const isNarrow =
+    slack.isNarrow && (op.verb === 'renew' || op.verb === 'annotate' || (op.verb === 'release' && isGone))
   const [decided, decidedLate] = isNarrow
     ? [narrowed(first.name.state, first.given, op.id), narrowed(last.name.state, last.given, op.id)]
     : [first.name.state, seen[1]]

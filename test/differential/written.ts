@@ -32,8 +32,8 @@ export function kept(state: NameState, given: NameState, { precision }: Slack): 
   return { ...state, waiters }
 }
 
-/** The name as it was, but for this holder. */
+/** The name as it was, but for this holder, and for the claims that were withdrawn. */
 export function narrowed(state: NameState, given: NameState, id: string): NameState {
   const after = state.holders.find(holder => holder.id === id)
-  return { ...given, holders: given.holders.map(each => (each.id === id ? (after ?? each) : each)) }
+  return { ...given, holders: given.holders.map(each => (each.id === id ? (after ?? each) : each)), gone: state.gone }
 }

@@ -35,7 +35,7 @@ test('a renewal prolongs a lease that its process sees for the first time at tha
   const system = new System()
   const [one, two, three] = [system.start(), system.start(), system.start()]
   const claim = claimOf('a')
-  const { token } = await hold(one, claim)
+  const token = await hold(one, claim)
   expect(await look(two, { name: 'a' })).toMatchObject([{ remaining: 10_000 }])
   await system.clock.advance(5_000)
   expect(await three.renew({ ...claim, token }, signal)).toMatchObject({ held: true })

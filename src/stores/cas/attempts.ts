@@ -11,7 +11,7 @@ export interface Decision {
   readonly state: NameState | undefined
   readonly now: number
   readonly wakes: Wakes
-  /** What the claims held before. */
+  /** What the claims held, and still do. */
   readonly held: ReadonlyMap<Pending, Holder>
 }
 

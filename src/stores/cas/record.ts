@@ -7,6 +7,9 @@ import { type Holder, type NameState, type Party, UNUSED, type Waiter } from '..
 /** The number of the format below. */
 const FORMAT = 1
 
+/** The shortest time in milliseconds for which a free name keeps its record: until then wall clocks differ, and tokens need it. */
+const KEPT = 7 * 24 * 3_600_000
+
 /** The number of earlier writes that a record names, so that a process finds out whether a write of its own happened. */
 const MOST_WRITES = 8
 
@@ -46,8 +49,8 @@ export interface Seen {
   readonly sent: number | undefined
   readonly received: number
   readonly age?: number | undefined
-  /** The write of this process that is seen. Others may have read the leases that it renewed since `sent`. */
-  readonly own?: string | undefined
+  /** By write of this process: when it was decided. Others may have read the leases that it renewed since then. */
+  readonly own?: ReadonlyMap<string, number> | undefined
 }
 
 /** A name without a record. */
@@ -89,8 +92,8 @@ export function observe(stored: Stored, { sent, received, age = 0, own }: Seen, 
   }
   const holders = stored.holders.map(({ renewed: by, ...fields }) => {
     const { id, token, ttl } = fields
-    const decided = by[0] === own && sent !== undefined ? sent - by[1] : undefined
-    const ends = sinceOf(id, by, decided) + ttl
+    const decided = own?.get(by[0])
+    const ends = sinceOf(id, by, decided && decided - by[1]) + ttl
     if ((sent !== undefined && ends <= sent) || before.over.has(token)) over.add(token)
     const holder: Holder = { ...fields, expires: over.has(token) ? Number.NEGATIVE_INFINITY : ends }
     renewed.set(holder, by[0])
@@ -163,6 +166,11 @@ function unrenewed<Entry extends Party>(
     const old = known.get(entry.id)
     return old && old.ttl === entry.ttl && endOf(old) === endOf(entry) ? old : entry
   }
+}
+
+/** Milliseconds for which the record is needed if nobody writes it again. */
+export function keepOf({ holders }: NameState, now: number): number {
+  return Math.ceil(holders.reduce((most, { expires }) => Math.max(most, expires - now), 0)) + KEPT
 }
 
 /** Must the state be written? A position that was written lately need not be. */

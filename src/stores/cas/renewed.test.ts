@@ -42,3 +42,27 @@ test('a renewal prolongs a lease that its process sees for the first time at tha
   await system.clock.advance(9_000)
   expect(await look(two, { name: 'a' })).toMatchObject([{ state: 'held' }])
 })
+
+test.each([
+  ['asks', 0],
+  ['has looked at many other names', 11_000],
+])('a process whose grant was not answered knows when it was decided, also if it %s', async (_, names) => {
+  const system = new System()
+  const [one, two] = [system.start(), system.start()]
+  const claim = claimOf('a')
+  const { read } = system
+  system.onWrite = () => {
+    system.read = () => new Promise(() => {})
+    return new Promise(() => {})
+  }
+  const asked = one.acquire(claim, signal).catch(error => error)
+  expect(await meanwhile(system, asked)).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  system.onWrite = async () => {}
+  system.read = read
+  for (let index = 0; index < names; index += 1) await look(one, { name: `other ${index}` })
+  expect(await look(two, { name: 'a' })).toHaveLength(1)
+  await system.clock.advance(10_000)
+  expect(await look(two, { name: 'a' })).toEqual([]) // it has seen the end
+  expect(await one.acquire(claim, signal)).toMatchObject({ held: true })
+  expect(await two.acquire(claimOf('a'), signal)).toMatchObject({ held: false })
+})

@@ -5,12 +5,12 @@ import { backoff, Cancel, pause, request } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
 import { Name, type Wakes } from '../rules/name.ts'
-import type { Holder, NameState } from '../rules/state.ts'
+import type { Holder } from '../rules/state.ts'
 import { closed } from '../wire/failure.ts'
 import { type Attempt, Attempts, type Decision } from './attempts.ts'
 import { contended, full, LAST_TOKEN, late, unknown, usedUp } from './failure.ts'
 import { keyOf } from './key.ts'
-import { isChanged, NOTHING, observe, parse, type Stored, store, type View, without } from './record.ts'
+import { isChanged, keepOf, NOTHING, observe, parse, type Stored, store, type View, without } from './record.ts'
 import type { Entry, Register } from './register.ts'
 import { insist, isAbsence, isRefusal, limitOf, type Pending, type Request } from './request.ts'
 import { withoutRoom } from './room.ts'
@@ -39,8 +39,8 @@ const MOST_PAUSES = 16
 /** Milliseconds between what was seen and what is decided by it. */
 const TICK = 0.001
 
-/** The shortest time in milliseconds for which a free name keeps its record: until then wall clocks differ, and tokens need it. */
-const KEPT = 7 * 24 * 3_600_000
+/** Milliseconds within which a claim whose grant was not confirmed has asked again. */
+const LATEST_RETRY = 30_000
 
 /** What the names of a store share. */
 export interface Shared<Version> {
@@ -65,6 +65,8 @@ export class SharedName<Version> {
   #version: Version | undefined
   /** When the record was last read or written. */
   #seenAt = Number.NEGATIVE_INFINITY
+  /** By write without a confirmation, which may happen as long as the record is the one that it expects: when it was decided. */
+  readonly #unconfirmed = new Map<string, number>()
   /** The requests that are carried out, and what gives them up. */
   #batch: readonly Pending[] = []
   #cancel = new Cancel()
@@ -80,6 +82,11 @@ export class SharedName<Version> {
 
   get isIdle(): boolean {
     return !this.#isRunning
+  }
+
+  /** Does no claim need what it knows? */
+  get isUnneeded(): boolean {
+    return this.isIdle && Math.max(...this.#unconfirmed.values()) < this.#now - LATEST_RETRY
   }
 
   ask<Answer>(asked: Request<Answer>): Promise<Answer> {
@@ -169,6 +176,7 @@ export class SharedName<Version> {
       if (this.#refuse(stored, value, decision)) continue
       const attempt: Attempt = { write, after: this.#view.writes.at(-1), decision }
       attempts.add(attempt)
+      this.#unconfirmed.set(write, now)
       let version: Version | undefined
       try {
         const [expected, keep] = [this.#version, keepOf(state, now)]
@@ -178,12 +186,14 @@ export class SharedName<Version> {
       } catch (error) {
         if (!LeaseError.is(error) || !error.retryable) {
           attempts.remove(attempt)
+          this.#unconfirmed.delete(write)
           throw error
         }
         attempt.error = error // the write may have happened, which the next read shows
       }
       if (version !== undefined) {
-        this.#learn({ view: observe(stored, { sent: now, received: this.#now, own: write }, this.#view), version })
+        const seen = { sent: now, received: this.#now, own: this.#unconfirmed }
+        this.#learn({ view: observe(stored, seen, this.#view), version })
         return this.#confirm(decision)
       }
       isRefuted ||= !attempt.error
@@ -232,7 +242,7 @@ export class SharedName<Version> {
   /** What a record says that was current at `sent` or later. @default nobody knows when */
   #seen(entry: Entry<Version> | undefined, sent?: number): Known<Version> {
     if (!entry) return { view: NOTHING, version: undefined }
-    const seen = { sent, received: this.#now, age: entry.age }
+    const seen = { sent, received: this.#now, age: entry.age, own: this.#unconfirmed }
     return { view: observe(parse(this.name, entry.value), seen, this.#view), version: entry.version }
   }
 
@@ -247,6 +257,7 @@ export class SharedName<Version> {
   }
 
   #learn({ view, version }: Known<Version>): void {
+    if (view.writes.at(-1) !== this.#view.writes.at(-1)) this.#unconfirmed.clear()
     this.#view = view
     this.#version = version
     this.#seenAt = this.#now
@@ -272,7 +283,7 @@ export class SharedName<Version> {
     let state = before
     for (const asked of wanted) {
       const holder = before.holders.find(({ id }) => id === asked.id)
-      if (holder) held.set(asked, holder)
+      if (holder && holder.expires > now) held.set(asked, holder)
       const rules = new Name(now, state, floor)
       answers.set(asked, asked.decide(rules))
       state = rules.state
@@ -336,9 +347,4 @@ export class SharedName<Version> {
 
 function isGrant(answer: unknown): boolean {
   return typeof answer === 'object' && answer !== null && 'held' in answer && answer.held === true
-}
-
-/** Milliseconds for which the record is needed if nobody writes it again. */
-function keepOf({ holders }: NameState, now: number): number {
-  return Math.ceil(holders.reduce((most, { expires }) => Math.max(most, expires - now), 0)) + KEPT
 }

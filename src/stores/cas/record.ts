@@ -49,8 +49,14 @@ export interface Seen {
   readonly sent: number | undefined
   readonly received: number
   readonly age?: number | undefined
-  /** By write of this process: when it was decided. Others may have read the leases that it renewed since then. */
-  readonly own?: ReadonlyMap<string, number> | undefined
+  /** Writes of this process. Others may have read the leases that one renewed since it was decided. */
+  readonly own?: ReadonlyMap<string, Write> | undefined
+}
+
+/** What this process writes, as decided at `now`. */
+export interface Write {
+  readonly stored: Stored
+  readonly now: number
 }
 
 /** A name without a record. */
@@ -92,8 +98,9 @@ export function observe(stored: Stored, { sent, received, age = 0, own }: Seen, 
   }
   const holders = stored.holders.map(({ renewed: by, ...fields }) => {
     const { id, token, ttl } = fields
-    const decided = own?.get(by[0])
-    const ends = sinceOf(id, by, decided && decided - by[1]) + ttl
+    const write = own?.get(by[0])
+    const [, elapsed = 0] = write?.stored.holders.find(holder => holder.id === id)?.renewed ?? []
+    const ends = sinceOf(id, by, write && write.now - elapsed) + ttl
     if ((sent !== undefined && ends <= sent) || before.over.has(token)) over.add(token)
     const holder: Holder = { ...fields, expires: over.has(token) ? Number.NEGATIVE_INFINITY : ends }
     renewed.set(holder, by[0])
@@ -126,14 +133,20 @@ export function without(view: View, tokens: ReadonlySet<number>): View {
   return { ...view, state: { ...view.state, holders }, renewed, over: new Set([...view.over, ...tokens]) }
 }
 
-/** What must be stored after decisions at `now`. `write` is the id of this write. */
-export function store({ writes, state: before, renewed }: View, state: NameState, now: number, write: string): Stored {
+/** What must be stored after decisions at `now`, which renewed what these ids hold or wait for. `write` is the id of this write. */
+export function store(
+  { writes, state: before, renewed }: View,
+  state: NameState,
+  now: number,
+  renewing: ReadonlySet<string | undefined>,
+  write: string,
+): Stored {
   const mark = (entry: unknown, isSame: boolean, time: number): Renewed => {
     return [(isSame && renewed.get(entry)) || write, Math.max(Math.floor(now - time), 0)]
   }
   const { token, changed } = state
-  const holderBefore = unrenewed(before.holders, ({ expires }) => expires)
-  const waiterBefore = unrenewed(before.waiters, ({ lapses }) => lapses)
+  const holderBefore = unrenewed(before.holders, renewing, ({ expires }) => expires)
+  const waiterBefore = unrenewed(before.waiters, renewing, ({ lapses }) => lapses)
   return {
     format: FORMAT,
     writes: [...writes, write].slice(-MOST_WRITES),
@@ -153,18 +166,16 @@ export function store({ writes, state: before, renewed }: View, state: NameState
   }
 }
 
-/**
- * An entry as it was before, if it ends when it did. A note, or a grant that passes a waiter, changes it and renews nothing.
- * A renewal is decided later than what was seen, so it ends later.
- */
+/** An entry as it was before, if it was not renewed: a note, or a grant that passes a waiter, changes no time. */
 function unrenewed<Entry extends Party>(
   before: readonly Entry[],
+  renewing: ReadonlySet<string | undefined>,
   endOf: (entry: Entry) => number,
 ): (entry: Entry) => Entry {
   const known = new Map(before.map(entry => [entry.id, entry]))
   return entry => {
-    const old = known.get(entry.id)
-    return old && old.ttl === entry.ttl && endOf(old) === endOf(entry) ? old : entry
+    const old = renewing.has(entry.id) ? undefined : known.get(entry.id)
+    return old && endOf(old) === endOf(entry) ? old : entry
   }
 }
 

@@ -43,6 +43,18 @@ test('a renewal prolongs a lease that its process sees for the first time at tha
   expect(await look(two, { name: 'a' })).toMatchObject([{ state: 'held' }])
 })
 
+test('an acquire of a holder that prolongs nothing counts as a renewal, because it was answered as one', async () => {
+  const system = new System()
+  const [one, two, three] = [system.start(), system.start(), system.start()]
+  const claim = claimOf('a')
+  await hold(one, claim)
+  expect(await look(two, { name: 'a' })).toMatchObject([{ remaining: 10_000 }])
+  await system.clock.advance(5_000)
+  expect(await three.acquire({ ...claim, ttl: 9_000 }, signal)).toMatchObject({ held: true, ttl: 9_000 })
+  await system.clock.advance(6_000)
+  expect(await two.acquire(claimOf('a'), signal)).toMatchObject({ held: false })
+})
+
 test.each([
   ['asks', 0],
   ['has looked at many other names', 11_000],

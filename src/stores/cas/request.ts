@@ -30,9 +30,23 @@ export function limitOf(asked: readonly Pending[], now: number): number {
   return Math.max(...asked.map(({ until }) => until)) - now
 }
 
+/** Is it the answer to an acquire, or to the renewal of a lease that is held? */
+function isAnswerToClaim(answer: unknown): answer is { readonly held: boolean } {
+  return typeof answer === 'object' && answer !== null && 'held' in answer
+}
+
+export function isGrant(answer: unknown): boolean {
+  return isAnswerToClaim(answer) && answer.held
+}
+
+/** The claims whose lease or position these answers renew. */
+export function renewedBy(answers: ReadonlyMap<Pending, unknown>): ReadonlySet<string | undefined> {
+  return new Set([...answers].flatMap(([{ id }, answer]) => (isAnswerToClaim(answer) ? [id] : [])))
+}
+
 /** Would another process perhaps answer otherwise? */
 export function isRefusal(answer: unknown): boolean {
-  if (typeof answer === 'object' && answer !== null) return 'held' in answer && !answer.held
+  if (isAnswerToClaim(answer)) return !answer.held
   return answer === 'gone' || isAbsence(answer)
 }
 

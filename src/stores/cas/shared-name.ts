@@ -10,9 +10,10 @@ import { closed } from '../wire/failure.ts'
 import { type Attempt, Attempts, type Decision } from './attempts.ts'
 import { contended, full, LAST_TOKEN, late, unknown, usedUp } from './failure.ts'
 import { keyOf } from './key.ts'
-import { isChanged, keepOf, NOTHING, observe, parse, type Stored, store, type View, without } from './record.ts'
+import type { Stored, View, Write } from './record.ts'
+import { isChanged, keepOf, NOTHING, observe, parse, store, without } from './record.ts'
 import type { Entry, Register } from './register.ts'
-import { insist, isAbsence, isRefusal, limitOf, type Pending, type Request } from './request.ts'
+import { insist, isAbsence, isGrant, isRefusal, limitOf, type Pending, type Request, renewedBy } from './request.ts'
 import { withoutRoom } from './room.ts'
 
 /** What this process knows of the record. `version`: there is none. */
@@ -35,9 +36,6 @@ const LONGEST_LAG = 30_000
 
 /** The longest mean pause before another attempt, in round trips. So most of a crowd do not disturb the few that write next. */
 const MOST_PAUSES = 16
-
-/** Milliseconds between what was seen and what is decided by it. */
-const TICK = 0.001
 
 /** Milliseconds within which a claim whose grant was not confirmed has asked again. */
 const LATEST_RETRY = 30_000
@@ -65,8 +63,8 @@ export class SharedName<Version> {
   #version: Version | undefined
   /** When the record was last read or written. */
   #seenAt = Number.NEGATIVE_INFINITY
-  /** By write without a confirmation, which may happen as long as the record is the one that it expects: when it was decided. */
-  readonly #unconfirmed = new Map<string, number>()
+  /** The writes without a confirmation. Each may happen as long as the record is the one that it expects. */
+  readonly #unconfirmed = new Map<string, Write>()
   /** The requests that are carried out, and what gives them up. */
   #batch: readonly Pending[] = []
   #cancel = new Cancel()
@@ -86,7 +84,7 @@ export class SharedName<Version> {
 
   /** Does no claim need what it knows? */
   get isUnneeded(): boolean {
-    return this.isIdle && Math.max(...this.#unconfirmed.values()) < this.#now - LATEST_RETRY
+    return this.isIdle && [...this.#unconfirmed.values()].every(({ now }) => now < this.#now - LATEST_RETRY)
   }
 
   ask<Answer>(asked: Request<Answer>): Promise<Answer> {
@@ -171,12 +169,12 @@ export class SharedName<Version> {
       if (wasGuess && [...answers.values()].some(isRefusal)) continue
       if (!state) return this.#answer(decision)
       const write = randomId().slice(0, 16)
-      const stored = store(this.#view, state, now, write)
+      const stored = store(this.#view, state, now, renewedBy(answers), write)
       const value = JSON.stringify(stored)
       if (this.#refuse(stored, value, decision)) continue
       const attempt: Attempt = { write, after: this.#view.writes.at(-1), decision }
       attempts.add(attempt)
-      this.#unconfirmed.set(write, now)
+      this.#unconfirmed.set(write, { stored, now })
       let version: Version | undefined
       try {
         const [expected, keep] = [this.#version, keepOf(state, now)]
@@ -273,8 +271,7 @@ export class SharedName<Version> {
   }
 
   #decide(wanted: readonly Pending[]): Decision {
-    // Later than all that was seen, even if the clock has not moved: whatever is renewed now ends later than before.
-    const now = Math.max(this.#now, this.#seenAt + TICK)
+    const now = this.#now
     const floor = Math.floor(this.#shared.clock.wall() * 1_000)
     const before = this.#view.state
     const answers = new Map<Pending, unknown>()
@@ -343,8 +340,4 @@ export class SharedName<Version> {
   #settle(asked: Pending, how: () => void): void {
     if (this.#waiting.delete(asked)) how()
   }
-}
-
-function isGrant(answer: unknown): boolean {
-  return typeof answer === 'object' && answer !== null && 'held' in answer && answer.held === true
 }

@@ -149,6 +149,7 @@ export class Waiting {
       const held = await this.#recovery.settle(claim)
       if (held) queue.leave(id)
       if (held) return held
+      signal.throwIfAborted() // a later attempt may count on this waiter by now
       waiter.mayHold = false
     }
     let view = queue.view(id, waiter.revision)
@@ -188,8 +189,9 @@ export class Waiting {
         return answer
       }
       signal.throwIfAborted() // a later attempt may count on this waiter by now
+      // An earlier copy of the request may have acquired the name. If not, the claim still waits at this position.
+      if (!answer) return this.#ask(claim, waiter, queue, signal)
       waiter.mayHold = false
-      if (!answer) break // an earlier copy of the request may have acquired the name
     }
     signal.throwIfAborted()
     queue.leave(id)

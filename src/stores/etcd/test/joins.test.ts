@@ -117,6 +117,28 @@ test('a claim whose position was withdrawn while it joined a free name is not gr
   expect(await other.release(claim, signal)).toBe('gone')
 })
 
+test('a claim that was passed while it joined a free name keeps its position, although its take was sent twice', async () => {
+  await using next = await startRelay(server)
+  await using store = storeOf([relay, next])
+  const holder = claimOf(name())
+  await hold(other, holder)
+  const [claim, rival] = [1, 2].map(() => claimOf(holder.name, { queue: true, roundTrip: 0 })) as [Claim, Claim]
+  const position = base64(`holdfast\t${claim.name}\tqueue\t${claim.id}`)
+  const joins = relay.holdBack(new RegExp(`request_put.*"${position}"`))
+  const [takes, copies] = [relay, next].map(each => each.holdBack(/request_delete_range/))
+  const asked = store.acquire(claim, signal)
+  const pass = await joins
+  await other.release(holder, signal)
+  pass()
+  await takes
+  await until('the rival passes it', async () => (await other.acquire(rival, signal)).held)
+  const passCopy = await copies
+  passCopy?.()
+  expect(await asked).toMatchObject({ held: false, ahead: 0 })
+  await other.release(rival, signal)
+  await hold(store, claim)
+})
+
 test('the grace period of the first waiter begins when a process sees that the name is free, not when it first asked', async () => {
   await using store = storeOf([server])
   const each = name()

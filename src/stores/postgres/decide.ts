@@ -88,8 +88,9 @@ begin
       return '["exhausted"]';
     else
       if _s.waits then
-        -- A release locks only the position. So a claim without it is decided again, as if it came after the release.
-        perform from ${line} where name = _name and id = _id for update;
+        -- A release locks only positions, in this order. So a claim without one is decided again, as if it came after that.
+        perform from ${line} where name = _name and (id = _id or (_s.ahead > 0 and id = _s.first)) order by seq for update;
+        perform from ${line} where name = _name and id = _id;
         if not found then
           -- The release cannot lock the row of the name to begin the grace period of who is the first now.
           update ${lease} set expires_at = clock_timestamp()

@@ -34,9 +34,12 @@ ${BEGIN}
     update ${lease} l set id = null, ttl = 0, expires_at = _now from own o where l.name = o.name returning o.i, l.name
   ), freed_shared as (
     update ${shared} l set ttl = 0, expires_at = _now from own_shared o where l.name = o.name and l.id = o.id returning o.i, l.name
+  ), own_line as materialized (
+    select a.i, w.name, w.id from asked a join ${line} w on w.name = a.name and w.id = a.id where not w.gone
+    order by w.name, w.seq for update of w
   ), left_line as (
-    delete from ${line} w using asked a where w.name = a.name and w.id = a.id and not w.gone
-    returning a.i, w.name, w.lapses_at, case when not w.passed then w.seq end as seq
+    delete from ${line} w using own_line o where w.name = o.name and w.id = o.id
+    returning o.i, w.name, w.lapses_at, case when not w.passed then w.seq end as seq
   )
   select array(select name from freed union select name from freed_shared),
     (select array_agg(name) from left_line), (select array_agg(seq) from left_line),

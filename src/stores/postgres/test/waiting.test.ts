@@ -173,3 +173,42 @@ test.each([1, 2])('R4: a position of limit %i that a release ends at that moment
   expect(await asked).toMatchObject({ held: false, ahead: 1 })
   expect(await acquire(store, next)).toMatchObject({ held: true })
 })
+
+test.each([
+  [0, 1],
+  [1, 0],
+])('a claim passes the first waiter while one batch releases both, in the order %i, %i', async (...order) => {
+  await using store = storeAt(server.url())
+  await using other = storeAt(server.url())
+  const name = `both ${order[0]}`
+  const [holder, first, own] = [false, true, true].map(queue => claimOf(name, { queue, ttl: 60_000 })) as [
+    Claim,
+    Claim,
+    Claim,
+  ]
+  for (const claim of [holder, first, own]) await acquire(store, claim)
+  await store.release(holder, signal)
+  await server.query(`update holdfast.lease set expires_at = now() - interval '2 s' where name = $1`, [name])
+
+  // The grant waits when it has locked what it needs of the queue.
+  await queryAt(
+    server.url(),
+    `drop function if exists granted cascade;
+    create function granted() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(9); return new; end';
+    create trigger grants before update on holdfast.lease for each row when (new.id is not null) execute function granted()`,
+  )
+  const held = await transaction(server, 'select pg_advisory_xact_lock(9)')
+  const waiting = async (verb: string): Promise<boolean> => {
+    const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%${verb}%' and pid <> pg_backend_pid()`
+    return (await server.query(waits)).length > 0
+  }
+  const asked = acquire(store, own)
+  await until('the grant waits', () => waiting('acquire_one'))
+  const both = [first, own]
+  const released = Promise.all(order.map(index => other.release(both[index] as Claim, signal)))
+  await until('the releases wait', () => waiting('release'))
+  await held.end()
+  await queryAt(server.url(), 'drop function granted cascade')
+  expect(await asked).toMatchObject({ held: true })
+  expect(await released).toEqual(['released', 'released'])
+})

@@ -12,7 +12,7 @@ import { type Flaw, VotingServer } from './server.ts'
 import type { Variant } from './simulate.ts'
 
 const NODE_TIMEOUT = 50
-const MAX_TTL = 2_000
+export const MAX_TTL = 2_000
 
 const never = new AbortController().signal
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { Scene } from './scene.ts'
+import { MAX_TTL, Scene } from './scene.ts'
+import type { VotingServer } from './server.ts'
 import type { Variant } from './simulate.ts'
 import { acksOfAnyNode } from './variants.ts'
 
@@ -26,6 +27,26 @@ async function takenAfterRestart(variant: Variant): Promise<boolean> {
   const answer = await scene.outcome(other.acquire(other.claim('other')).catch(() => undefined))
   return answer?.held === true
 }
+
+test.for([0.4, 999.9])(
+  'a node that started %d ms into a second grants nothing for maxTtl, and at most for a second longer',
+  async milliseconds => {
+    const scene = new Scene(1)
+    const [node] = scene.servers as [VotingServer]
+    node.setClock(milliseconds)
+    node.crash()
+    node.restart(() => false)
+    await scene.pass(0.2)
+    const greeting = node.greet()
+    const votesIn = async (): Promise<number> =>
+      (await node.carryOut(greeting, Number.POSITIVE_INFINITY, () => true)).votesIn
+    expect(await votesIn()).toBe(MAX_TTL)
+    await scene.pass(MAX_TTL - 10)
+    expect(await votesIn()).toBeGreaterThan(0)
+    await scene.pass(1_010)
+    expect(await votesIn()).toBe(0)
+  },
+)
 
 describe('when all nodes forget', () => {
   const second = async (clockBack: number): Promise<bigint[]> => {

@@ -144,7 +144,7 @@ export class VotingServer {
   greet(): Greeting {
     if (!this.isUp) throw new LeaseError('STORE_UNAVAILABLE', 'the connection was refused')
     const time = Math.floor(this.time())
-    const uptime = Math.floor((time - this.#startedAt) / 1_000)
+    const uptime = Math.floor(time / 1_000) - Math.floor(this.#startedAt / 1_000) // as Redis counts it, never below 0
     return { run: this.#run, startedAt: time - uptime * 1_000, time }
   }
 

@@ -139,7 +139,7 @@ test('a claim that joins the queue behind a grant that it did not see keeps the 
   expect(await acquire(other, waiter)).toMatchObject({ held: true })
 })
 
-test.each([1, 2])('R4: a position of limit %i that a release ends at that moment grants nothing', async limit => {
+test.each([1, 2])('R8: a position of limit %i that a release ends at that moment grants nothing', async limit => {
   await using store = storeAt(server.url())
   await using other = storeAt(server.url())
   const name = `left ${limit}`

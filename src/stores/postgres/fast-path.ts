@@ -66,7 +66,8 @@ ${BEGIN}
     update ${lease} set id = null, ttl = 0, expires_at = _now where name = _name;
   else
     perform from ${shared} where ${own};
-    if not found then
+    -- What else has ended counts from now (R8), which the other function sees to.
+    if not found or exists (select from ${shared} where name = _name and expires_at <= _now and ttl > 0) then
       return ${call('release')}(json_build_array(json_build_object('i', 0, 'name', _name, 'id', _id))::text);
     end if;
     update ${shared} set ttl = 0, expires_at = _now where name = _name and id = _id;

@@ -81,6 +81,8 @@ const states: Record<string, string> = {
   'shared by the claim': slot(OWN, 0, TTL),
   'shared by the claim, and ended': slot(OWN, 0, -5_000),
   'shared by the claim and another, with a waiter': slot(OWN, 0, TTL) + slot('third', 1, TTL) + place(OTHER, TTL),
+  'shared by the claim and another, which ended, with a waiter':
+    slot(OWN, 0, TTL) + slot('third', 1, -5_000) + place(OTHER, TTL),
   'shared by another, which released it': slot(OTHER, 0, -5_000, 0),
   'free, and the claim was withdrawn long ago': lease(null, 7, 0) + place(OWN, -5_000, true),
 }

@@ -167,7 +167,7 @@ function* verdicts(
   for (const [index, { id, expires }] of early.holders.entries())
     judge(`h${id}`, expires, (late.holders[index] as Holder).expires)
   for (const [index, { id, lapses, isPassed }] of early.waiters.entries()) {
-    if (kept.has(id)) sure.set(`w${id}`, false).set(`k${id}`, true)
+    if (kept.has(id)) sure.set(`w${id}`, false)
     else judge(`w${id}`, lapses, late.waiters[index]?.lapses ?? lapses)
     // Its store may have asked for it since.
     if (isPassed && (kept.has(id) || late.waiters[index]?.lapses === Infinity)) doubts.push(`p${id}`)
@@ -211,9 +211,7 @@ function nameAt(
     }),
     waiters: state.waiters.map(each => {
       const isPassed = each.isPassed && !verdict.get(`p${each.id}`)
-      const lapses = put(`w${each.id}`, each.lapses)
-      const longest = verdict.get(`k${each.id}`) ? now + positionLifetime(each.ttl) : lapses
-      return { ...each, isPassed, lapses: Math.max(lapses, longest) }
+      return { ...each, isPassed, lapses: put(`w${each.id}`, each.lapses) }
     }),
     gone: new Map([...state.gone].map(([id, until]) => [id, put(`g${id}`, until)])),
     changed: verdict.has('changed') ? put('changed', state.changed, grace) : state.changed,
@@ -230,7 +228,8 @@ function outcome(
   verdict: Verdict,
 ): Outcome {
   const tokenOf = (token: bigint): number => [...from.tokens].find(([, real]) => real === token)?.[0] ?? -1
-  const [first, last] = [nameAt(from.early, sent, verdict, slack), nameAt(from.late, received, verdict, slack)]
+  const first = nameAt(from.early, sent, verdict, slack)
+  const last = nameAt(prolonged(from.late, received, watching), received, verdict, slack)
   const ruling = decide(first.name, op, tokenOf)
   decide(last.name, slack.keepsTtl ? withLongestTtl(op, from.early) : op, tokenOf)
   const seen = [first.name.state, kept(last.name.state, last.given, slack)] as const
@@ -263,7 +262,7 @@ function outcome(
   if (ruling.verb !== 'acquire' || ruling.held) return { ruling, seen, to }
   const [shortest, longest] = [
     nameAt(from.early, received, verdict, slack),
-    nameAt(from.late, sent, verdict, slack),
+    nameAt(prolonged(from.late, sent, watching), sent, verdict, slack),
   ].map(({ name }) => {
     const answer = decide(name, op, tokenOf)
     return answer.verb === 'acquire' && !answer.held ? answer.retryAfter : ruling.retryAfter
@@ -283,6 +282,14 @@ function outcome(
     for (const waiter of expected.keys()) if (!next.has(waiter)) expected.delete(waiter)
     return expected
   }
+}
+
+/** The latest times, if the stores of waiters that are kept have just asked for them. */
+function prolonged(late: NameState, now: number, { kept }: Watching): NameState {
+  const waiters = late.waiters.map(each => {
+    return kept.has(each.id) ? { ...each, lapses: Math.max(each.lapses, now + positionLifetime(each.ttl)) } : each
+  })
+  return { ...late, waiters }
 }
 
 /** The request of a holder with the longest ttl that its lease may have. */

@@ -130,7 +130,7 @@ function prepare(database: DatabaseSync) {
     putWaiter: sql(`insert into waiter (name, id, owner, note, ttl, slot_limit, units, grace, lapses, passed)
       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       on conflict (name, id) do update set owner = excluded.owner, note = excluded.note, ttl = excluded.ttl,
-        grace = excluded.grace, lapses = excluded.lapses, passed = excluded.passed`),
+        slot_limit = excluded.slot_limit, units = excluded.units, grace = excluded.grace, lapses = excluded.lapses, passed = excluded.passed`),
     deleteWaiter: sql('delete from waiter where name = ? and id = ?'),
     waitersAfter: sql(`select seq, name, lapses as ends from waiter where seq > ? order by seq limit ${SWEPT}`),
     queue: sql('select changed from queue where name = ?'),

@@ -78,6 +78,19 @@ test('a release wakes the first waiter, tells the second to come after its grace
   ])
 })
 
+test('a waiter whose position lapsed joins again with what it asks for now', async () => {
+  const [holder, other] = [claimOf('a', { limit: 2 }), claimOf('a', { limit: 2 })]
+  for (const claim of [holder, other]) await ask(claim)
+  const waiter = claimOf('a', { queue: true, units: 2, limit: 2 })
+  await ask(waiter)
+  now += 5_000
+  const again = { ...waiter, limit: 3, units: 1 }
+  await ask(again)
+  expect((await look(store, { name: 'a' })).at(-1)).toMatchObject({ state: 'waiting', limit: 3 })
+  await store.release(holder, signal)
+  expect(await ask(again)).toMatchObject({ held: true, slots: [0] })
+})
+
 test('a waiter is woken by a store that did not see the change, and once', async () => {
   const { holder, woken } = await crowd(1)
   const other = sqlite(path, { clock })

@@ -2,6 +2,9 @@ import type { Names } from './names.ts'
 
 const TIME = 'extract(epoch from clock_timestamp()) * 1000'
 
+/** What was not held then is not locked either: a claim that takes its place would have to ask again. */
+const HELD = 'l.expires_at > statement_timestamp() and l.ttl > 0'
+
 /**
  * The statement for a batch of notes. Input: `[{i, name, id, note, until}]`; output: `[time, [answer, …]]`. It is not a
  * function, so it needs no migration.
@@ -11,7 +14,7 @@ const TIME = 'extract(epoch from clock_timestamp()) * 1000'
  */
 export function annotate({ lease, shared }: Names): string {
   const noted = (kind: string, table: string): string => `own_${kind} as (
-  select a.* from asked a join ${table} l on l.name = a.name and l.id = a.id
+  select a.* from asked a join ${table} l on l.name = a.name and l.id = a.id where ${HELD}
   order by l.name for no key update of l skip locked
 ), noted_${kind} as (
   update ${table} l set note = o.note from own_${kind} o
@@ -19,7 +22,7 @@ export function annotate({ lease, shared }: Names): string {
   returning o.i
 )`
   const held = (table: string): string =>
-    `exists (select from ${table} l where l.name = a.name and l.id = a.id and l.expires_at > statement_timestamp() and l.ttl > 0)`
+    `exists (select from ${table} l where l.name = a.name and l.id = a.id and ${HELD})`
   return `with asked as materialized (
   select * from json_to_recordset($1::json) as a(i integer, name text, id text, note text, until double precision)
 ), ${noted('alone', lease)}, ${noted('shared', shared)}

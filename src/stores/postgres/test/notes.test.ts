@@ -22,12 +22,15 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** What the server answers to one request that is carried out no later than `limit` ms from now. */
-async function late(claim: Claim, limit: number): Promise<unknown> {
+/** A request that is carried out no later than `limit` ms from now. */
+function statement(claim: Claim, limit: number): string {
   const order = { i: 0, ...claim, note: 'late', until: Date.now() + limit }
-  const [row] = await server.query<object>(
-    withValues(annotate(namesOf({})).replace('$0', 'null'), [JSON.stringify([order])]),
-  )
+  return withValues(annotate(namesOf({})).replace('$0', 'null'), [JSON.stringify([order])])
+}
+
+/** What the server answers to it. */
+async function late(claim: Claim, limit: number): Promise<unknown> {
+  const [row] = await server.query<object>(statement(claim, limit))
   return JSON.parse(Object.values(row ?? {})[0])[1]
 }
 
@@ -49,6 +52,15 @@ test('a note changes nothing else of its row', async () => {
   const [before] = await rows()
   await store.annotate({ ...claim, owner: 'another', ttl: 600_000, note: 'new', token: 5n }, signal)
   expect(await rows()).toEqual([{ ...before, note: 'new' }])
+})
+
+test('a note for a lease that was released does not delay the next claim', async () => {
+  const [claim, next] = [claimOf('released', { limit: 2, units: 2 }), claimOf('released', { limit: 2 })]
+  await hold(store, claim)
+  await store.release(claim, signal)
+  const noted = await transaction(server, statement(claim, 60_000))
+  expect(await acquire(store, next)).toMatchObject({ held: true })
+  await noted.end()
 })
 
 test('a note that arrives after its limit, or was delayed past it, is not written', async () => {

@@ -35,8 +35,7 @@ export interface Stored {
 export interface View {
   readonly writes: readonly string[]
   readonly state: NameState
-  /** By entry and the write that renewed it: a time at which it was already renewed. */
-  readonly since: ReadonlyMap<string, number>
+  readonly since: Times
   /** By entry: the write that renewed it. */
   readonly renewed: ReadonlyMap<unknown, string>
   /** The tokens of leases that were still stored after they had ended. A renewal that was late must not revive them. */
@@ -49,15 +48,12 @@ export interface Seen {
   readonly sent: number | undefined
   readonly received: number
   readonly age?: number | undefined
-  /** Writes of this process. Others may have read the leases that one renewed since it was decided. */
-  readonly own?: ReadonlyMap<string, Write> | undefined
+  /** When this process decided what it has written itself. Others may have read it since. */
+  readonly own: Times
 }
 
-/** What this process writes, as decided at `now`. */
-export interface Write {
-  readonly stored: Stored
-  readonly now: number
-}
+/** By an entry and the write that renewed it: a time at which it was already renewed. */
+type Times = ReadonlyMap<string, number>
 
 /** A name without a record. */
 export const NOTHING: View = { writes: [], state: UNUSED, since: new Map(), renewed: new Map(), over: new Set() }
@@ -91,16 +87,14 @@ export function observe(stored: Stored, { sent, received, age = 0, own }: Seen, 
   const over = new Set<number>()
   const written = received - (age > 0 ? age : 0)
   const sinceOf = (id: string, [write, elapsed]: Renewed, first = written - elapsed): number => {
-    const key = `${id} ${write}`
+    const key = timeKey(id, write)
     const time = Math.min(first, before.since.get(key) ?? Number.POSITIVE_INFINITY)
     since.set(key, time)
     return time
   }
   const holders = stored.holders.map(({ renewed: by, ...fields }) => {
     const { id, token, ttl } = fields
-    const write = own?.get(by[0])
-    const [, elapsed = 0] = write?.stored.holders.find(holder => holder.id === id)?.renewed ?? []
-    const ends = sinceOf(id, by, write && write.now - elapsed) + ttl
+    const ends = sinceOf(id, by, own.get(timeKey(id, by[0]))) + ttl
     if ((sent !== undefined && ends <= sent) || before.over.has(token)) over.add(token)
     const holder: Holder = { ...fields, expires: over.has(token) ? Number.NEGATIVE_INFINITY : ends }
     renewed.set(holder, by[0])
@@ -164,6 +158,16 @@ export function store(
       return { id, renewed: mark(id, before.gone.get(id) === until, until - LONGEST_REQUEST) }
     }),
   }
+}
+
+/** When a write at `now` renewed the leases that it renews. */
+export function renewals({ holders }: Stored, write: string, now: number): Times {
+  const own = holders.filter(({ renewed: [by] }) => by === write)
+  return new Map(own.map(({ id, renewed: [, elapsed] }) => [timeKey(id, write), now - elapsed]))
+}
+
+function timeKey(id: string, write: string): string {
+  return `${id} ${write}`
 }
 
 /** An entry as it was before, if it was not renewed: a note, or a grant that passes a waiter, changes no time. */

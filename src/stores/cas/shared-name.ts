@@ -10,8 +10,8 @@ import { closed } from '../wire/failure.ts'
 import { type Attempt, Attempts, type Decision } from './attempts.ts'
 import { contended, full, LAST_TOKEN, late, unknown, usedUp } from './failure.ts'
 import { keyOf } from './key.ts'
-import type { Stored, View, Write } from './record.ts'
-import { isChanged, keepOf, NOTHING, observe, parse, store, without } from './record.ts'
+import type { Stored, View } from './record.ts'
+import { isChanged, keepOf, NOTHING, observe, parse, renewals, store, without } from './record.ts'
 import type { Entry, Register } from './register.ts'
 import { insist, isAbsence, isGrant, isRefusal, limitOf, type Pending, type Request, renewedBy } from './request.ts'
 import { withoutRoom } from './room.ts'
@@ -63,8 +63,8 @@ export class SharedName<Version> {
   #version: Version | undefined
   /** When the record was last read or written. */
   #seenAt = Number.NEGATIVE_INFINITY
-  /** The writes without a confirmation. Each may happen as long as the record is the one that it expects. */
-  readonly #unconfirmed = new Map<string, Write>()
+  /** When writes without a confirmation renewed leases. Each may happen as long as the record is the one that it expects. */
+  readonly #unconfirmed = new Map<string, number>()
   /** The requests that are carried out, and what gives them up. */
   #batch: readonly Pending[] = []
   #cancel = new Cancel()
@@ -84,7 +84,7 @@ export class SharedName<Version> {
 
   /** Does no claim need what it knows? */
   get isUnneeded(): boolean {
-    return this.isIdle && [...this.#unconfirmed.values()].every(({ now }) => now < this.#now - LATEST_RETRY)
+    return this.isIdle && [...this.#unconfirmed.values()].every(time => time < this.#now - LATEST_RETRY)
   }
 
   ask<Answer>(asked: Request<Answer>): Promise<Answer> {
@@ -174,7 +174,8 @@ export class SharedName<Version> {
       if (this.#refuse(stored, value, decision)) continue
       const attempt: Attempt = { write, after: this.#view.writes.at(-1), decision }
       attempts.add(attempt)
-      this.#unconfirmed.set(write, { stored, now })
+      const times = renewals(stored, write, now)
+      for (const [key, time] of times) this.#unconfirmed.set(key, time)
       let version: Version | undefined
       try {
         const [expected, keep] = [this.#version, keepOf(state, now)]
@@ -184,7 +185,7 @@ export class SharedName<Version> {
       } catch (error) {
         if (!LeaseError.is(error) || !error.retryable) {
           attempts.remove(attempt)
-          this.#unconfirmed.delete(write)
+          for (const key of times.keys()) this.#unconfirmed.delete(key)
           throw error
         }
         attempt.error = error // the write may have happened, which the next read shows

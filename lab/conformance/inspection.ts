@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Claim } from '../../src/store.ts'
 import { type Case, casesOf } from './case.ts'
-import { until } from './timing.ts'
+import { eachOf, until } from './timing.ts'
 
 const ascii = `* ? [ab] [^a] % _ %25 %41 \\ \\* $1 { } {a} }{ {} {{}} : a:b :: / // . .. ../a a/b a/b/c ' " \` ";-- '' A # & = ?a=b
   0 -1 1e3 null undefined true __proto__ constructor toString`
@@ -111,14 +111,6 @@ export const inspectionCases: Case[] = casesOf(
     },
   },
 )
-
-/** Not all at once: on a busy machine the last ones would wait for longer than a request may. */
-async function eachOf<Answer>(claims: readonly Claim[], ask: (claim: Claim) => Promise<Answer>): Promise<Answer[]> {
-  const answers: Answer[] = []
-  for (let from = 0; from < claims.length; from += 25)
-    answers.push(...(await Promise.all(claims.slice(from, from + 25).map(ask))))
-  return answers
-}
 
 function pick({ name, owner, note }: Pick<Claim, 'name' | 'owner' | 'note'>): object {
   return { name, owner, note }

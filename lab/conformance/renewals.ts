@@ -3,7 +3,7 @@ import { LeaseError } from '../../src/index.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'
-import { EARLY, inTime, STATE_LIMIT, sleep, TooSlow, until } from './timing.ts'
+import { EARLY, eachOf, inTime, STATE_LIMIT, sleep, TooSlow, until } from './timing.ts'
 
 /** Renewal, expiry and break. */
 export const renewalCases: Case[] = casesOf(
@@ -224,14 +224,12 @@ export const tokenCases: Case[] = casesOf(
       const prefix = space.name()
       const names = Array.from({ length: 300 }, (_, index) => `${prefix}/${index}`)
       const round = (): Promise<bigint[]> =>
-        Promise.all(
-          names.map(async name => {
-            const claim = space.claim({ name })
-            const { token } = await client.hold(claim)
-            await client.release(claim)
-            return token
-          }),
-        )
+        eachOf(names, async name => {
+          const claim = space.claim({ name })
+          const { token } = await client.hold(claim)
+          await client.release(claim)
+          return token
+        })
       const [first, second] = [await round(), await round()]
       for (const [index, token] of second.entries()) assert.ok(token > (first[index] ?? token), names[index])
     },

@@ -48,6 +48,17 @@ export function sleep(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms))
 }
 
+/** Not all at once: on a busy machine the last ones would wait for longer than a request may. */
+export async function eachOf<Item, Answer>(
+  items: readonly Item[],
+  ask: (item: Item) => Promise<Answer>,
+): Promise<Answer[]> {
+  const answers: Answer[] = []
+  for (let from = 0; from < items.length; from += 25)
+    answers.push(...(await Promise.all(items.slice(from, from + 25).map(ask))))
+  return answers
+}
+
 /** An attempt was too late to prove anything. */
 export class TooSlow extends Error {}
 

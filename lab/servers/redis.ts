@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { ShiftedClock } from './clock.ts'
 import { driver } from './driver.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
+import { until } from './until.ts'
 
 export interface RedisOptions {
   /** The password of the default user. */
@@ -100,6 +101,15 @@ export class RedisServer extends ServerProcess {
   /** The fields of `INFO`, all or of one section: `(await redis.info('server')).run_id`. */
   async info(section = 'default'): Promise<Record<string, string>> {
     return fields((await this.call('INFO', section)) as string)
+  }
+
+  /** Waits until a replica of this server has all that was written before. */
+  async replicatedTo(replica: RedisServer): Promise<void> {
+    const { master_repl_offset: written } = await this.info('replication')
+    await until('the replica has what was written before', async () => {
+      const { slave_repl_offset: applied } = await replica.info('replication')
+      return Number(applied) >= Number(written)
+    })
   }
 
   protected override command(): Command {

@@ -104,11 +104,7 @@ export class SentinelSet implements AsyncDisposable {
    */
   async staleFailover(write: () => Promise<unknown>): Promise<RedisServer> {
     const [master, replica] = [await this.master(), await this.replica()]
-    const { master_repl_offset: written } = await master.info('replication')
-    await until('the replica has what was written before', async () => {
-      const { slave_repl_offset: applied } = await replica.info('replication')
-      return Number(applied) >= Number(written)
-    })
+    await master.replicatedTo(replica)
     await replica.pause()
     // Otherwise the write would wait in the replica's socket and be applied later.
     await master.call('CLIENT', 'KILL', 'TYPE', 'replica')

@@ -19,12 +19,7 @@ afterEach(() => set.stop())
 
 /** Waits until the replica has all that the master has. */
 async function inStep(): Promise<void> {
-  const [master, replica] = [await set.master(), await set.replica()]
-  const { master_repl_offset: written } = await master.info('replication')
-  await until('the replica is in step', async () => {
-    const { slave_repl_offset: applied } = await replica.info('replication')
-    return Number(applied) >= Number(written)
-  })
+  await (await set.master()).replicatedTo(await set.replica())
 }
 
 const stores: Record<string, () => Store> = {

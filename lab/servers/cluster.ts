@@ -72,6 +72,19 @@ export class RedisCluster implements AsyncDisposable {
     })
   }
 
+  /**
+   * Waits until `node` has heard of the epoch in which `owner` got its slots. A node that takes a slot sooner may do so in
+   * an older epoch. It then loses the slot to a message of the owner that is still on its way, and no node has it.
+   */
+  async heard(node: RedisServer, owner: RedisServer): Promise<void> {
+    const epochs = async (each: RedisServer): Promise<Record<string, string>> =>
+      fields((await each.call('CLUSTER', 'INFO')) as string)
+    await until('the node has heard of the epoch of the owner', async () => {
+      const [{ cluster_current_epoch: known }, { cluster_my_epoch: own }] = [await epochs(node), await epochs(owner)]
+      return Number(known) >= Number(own)
+    })
+  }
+
   /** The node that has this key, once all that run name the same: one may still hear of an earlier owner. */
   async nodeOf(key: string): Promise<RedisServer> {
     const running = this.nodes.filter(node => node.isRunning)

@@ -289,6 +289,7 @@ async function openSlot(target?: RedisServer): Promise<OpenSlot> {
   const slot = slotOf(PREFIX)
   const from = await cluster.nodeOf(PREFIX)
   const to = target ?? (cluster.nodes.find(node => node !== from) as RedisServer)
+  await cluster.heard(to, from)
   const [left, right] = [await from.call('CLUSTER', 'MYID'), await to.call('CLUSTER', 'MYID')]
   await to.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(left))
   await from.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(right))

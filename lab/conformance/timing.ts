@@ -48,7 +48,7 @@ export function sleep(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms))
 }
 
-/** Not all at once: on a busy machine the last ones would wait for longer than a request may. */
+/** Asks for 25 items at a time. On a busy machine, the last of hundreds would wait for longer than a request may. */
 export async function eachOf<Item, Answer>(
   items: readonly Item[],
   ask: (item: Item) => Promise<Answer>,

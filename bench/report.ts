@@ -161,7 +161,8 @@ export class Report {
 
   #ratio(scenario: string, variant: string, peer: string, value: string): string {
     const floor = this.results.floors[peer]
-    if (floor === undefined || floor === peer) return '1'
+    if (floor === undefined) return '–'
+    if (floor === peer) return '1'
     const told = summary(this.ratios(scenario, variant, peer, floor, value))
     return told ? `${told.middle.toFixed(2)} (${told.least.toFixed(2)}–${told.most.toFixed(2)})` : '–'
   }

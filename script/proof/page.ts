@@ -27,8 +27,8 @@ export function page(proofs: readonly Proof[]): string {
     '# What the fault lab showed',
     'A run takes 15 minutes: clients compete for names while servers and clients are killed, paused and cut off. Its log is then judged by seven promises: safety, tokens, answers, notified in time, waiting, no deadlock, recovery ([what they are](../../lab/judging.md)). [The specification](specification.md) says which answers are allowed.',
     "Each run has 5 clients, a ttl of 1 s, and all servers on one machine with two cores. So the clocks of two machines were never compared, and nothing ran on MySQL, Azure or Amazon's DynamoDB: see [servers](#servers).",
+    `**${number(all.filter(proof => verdict(proof, unjudged) === 'passed').length)} of ${number(all.length)} runs passed. ${number(all.filter(isOfToday).length)} are of the core and the store as they are now.** [What is not promised](#not-promised).`,
     'Each row is the last run that was stored. Some runs failed because the machine was too busy for its servers, or by a mistake of the judge. These were repeated, and not stored. [results.json](results.json) has date, seed, times, faults, versions, machine and command of each run.',
-    `${number(all.filter(isOfToday).length)} of ${number(all.length)} runs are of the code of this commit.`,
     '`./script/prove --engine redis` takes an hour, and without `--engine` eleven. To repeat one run, check out the commit of its row in a clone, run `./script/setup --servers`, and put `./script/` before the command in results.json. The seed repeats the faults, and not when the processes run.',
     EXPLAINED.map(([term, text]) => `- *${term}*: ${text}`).join('\n'),
     ...(unjudged.length > 0 ? [`Not judged in any run yet: ${unjudged.join(', ')}.`] : []),
@@ -96,9 +96,9 @@ const EXPLAINED = [
   ['Sharing', 'the default faults, with permits, readers and writers instead of leases.'],
   [
     'Notice',
-    'the shortest time between the notification of a holder and the next grant. It is negative if the notification came later; its causes are in brackets.',
+    'the shortest time between the notification of a holder and the next grant. It is negative if the notification came later. In brackets: the faults that may have caused that.',
   ],
-  ['Undisturbed', 'the same, without takeovers that a clock jump or lost data may have caused.'],
+  ['Undisturbed', 'the same, without takeovers that such a fault may have caused.'],
   [
     'Overlaps',
     'two clients acted as holders of one name at once. In a run that passed, each has [an excuse](../../lab/judging.md#what-is-excused), such as a clock jump or a pause between check and write. *Refused*: the fence refused a write of the older holder. In the other overlaps it wrote nothing.',
@@ -146,8 +146,8 @@ function noticeOf(margins: Proof['margins']): [notice: string, undisturbed: stri
 /** The known violations, and how to show them. */
 function knownNotToHold(): string[] {
   return [
-    '## Known not to hold',
-    'After these events two clients may both believe that they hold a name. No engine promises to tolerate them. The fence refuses the late writes. `./script/holdfast prove --lab ENGINE --known-violation` shows it. A test runs that for redis; no results are stored.',
+    '## Not promised',
+    'After events like these two clients may both believe that they hold a name. Each engine has one example here; the page of each [store](../stores/README.md) has all. The fence refuses the late writes. `./script/holdfast prove --lab ENGINE --known-violation` shows it. A test runs that for redis; no results are stored.',
     table(
       ['engine', 'when'],
       Object.entries(ENGINES).map(([name, { known }]) => [name, known.what]),

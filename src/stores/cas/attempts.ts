@@ -1,4 +1,3 @@
-import type { LeaseError } from '../../contract/errors.ts'
 import type { Wakes } from '../rules/name.ts'
 import type { Holder, NameState } from '../rules/state.ts'
 import { fateOf } from './record.ts'
@@ -22,7 +21,7 @@ export interface Attempt {
   readonly after: string | undefined
   readonly decision: Decision
   /** Why it is not confirmed. `undefined`: the version was another one. */
-  error?: LeaseError
+  error?: unknown
 }
 
 /** The writes that some requests share and that are not confirmed. A later read may show what became of them. */
@@ -44,7 +43,7 @@ export class Attempts {
   }
 
   /** Why the last one is not confirmed. */
-  get error(): LeaseError | undefined {
+  get error(): unknown {
     return this.#attempts.at(-1)?.error
   }
 

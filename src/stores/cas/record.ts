@@ -35,7 +35,8 @@ export interface Stored {
 export interface View {
   readonly writes: readonly string[]
   readonly state: NameState
-  readonly since: Times
+  /** By an entry and the write that renewed it: a time at which it was already renewed. */
+  readonly since: ReadonlyMap<string, number>
   /** By entry: the write that renewed it. */
   readonly renewed: ReadonlyMap<unknown, string>
   /** The tokens of leases that were still stored after they had ended. A renewal that was late must not revive them. */
@@ -48,12 +49,9 @@ export interface Seen {
   readonly sent: number | undefined
   readonly received: number
   readonly age?: number | undefined
-  /** When this process decided what it has written itself. Others may have read it since. */
-  readonly own: Times
+  /** When this process decided writes of its own. Others may have read them since. */
+  readonly own: ReadonlyMap<string, number>
 }
-
-/** By an entry and the write that renewed it: a time at which it was already renewed. */
-type Times = ReadonlyMap<string, number>
 
 /** A name without a record. */
 export const NOTHING: View = { writes: [], state: UNUSED, since: new Map(), renewed: new Map(), over: new Set() }
@@ -87,14 +85,14 @@ export function observe(stored: Stored, { sent, received, age = 0, own }: Seen, 
   const over = new Set<number>()
   const written = received - (age > 0 ? age : 0)
   const sinceOf = (id: string, [write, elapsed]: Renewed, first = written - elapsed): number => {
-    const key = timeKey(id, write)
+    const key = `${id} ${write}`
     const time = Math.min(first, before.since.get(key) ?? Number.POSITIVE_INFINITY)
     since.set(key, time)
     return time
   }
   const holders = stored.holders.map(({ renewed: by, ...fields }) => {
     const { id, token, ttl } = fields
-    const ends = sinceOf(id, by, own.get(timeKey(id, by[0]))) + ttl
+    const ends = sinceOf(id, by, own.get(by[0])) + ttl
     if ((sent !== undefined && ends <= sent) || before.over.has(token)) over.add(token)
     const holder: Holder = { ...fields, expires: over.has(token) ? Number.NEGATIVE_INFINITY : ends }
     renewed.set(holder, by[0])
@@ -135,8 +133,9 @@ export function store(
   renewing: ReadonlySet<string | undefined>,
   write: string,
 ): Stored {
+  const elapsed = (time: number): number => Math.max(Math.floor(now - time), 0)
   const mark = (entry: unknown, isSame: boolean, time: number): Renewed => {
-    return [(isSame && renewed.get(entry)) || write, Math.max(Math.floor(now - time), 0)]
+    return [(isSame && renewed.get(entry)) || write, elapsed(time)]
   }
   const { token, changed } = state
   const holderBefore = unrenewed(before.holders, renewing, ({ expires }) => expires)
@@ -148,7 +147,8 @@ export function store(
     ...(changed > UNUSED.changed && { changed: mark('', changed === before.changed, changed) }),
     holders: state.holders.map(holder => {
       const { expires, ...fields } = holder
-      return { ...fields, renewed: mark(holderBefore(holder), true, expires - fields.ttl) }
+      const by = renewed.get(holderBefore(holder))
+      return { ...fields, renewed: by ? [by, elapsed(expires - fields.ttl)] : [write, 0] }
     }),
     waiters: state.waiters.map(waiter => {
       const { lapses, ...fields } = waiter
@@ -158,16 +158,6 @@ export function store(
       return { id, renewed: mark(id, before.gone.get(id) === until, until - LONGEST_REQUEST) }
     }),
   }
-}
-
-/** When a write at `now` renewed the leases that it renews. */
-export function renewals({ holders }: Stored, write: string, now: number): Times {
-  const own = holders.filter(({ renewed: [by] }) => by === write)
-  return new Map(own.map(({ id, renewed: [, elapsed] }) => [timeKey(id, write), now - elapsed]))
-}
-
-function timeKey(id: string, write: string): string {
-  return `${id} ${write}`
 }
 
 /** An entry as it was before, if it was not renewed: a note, or a grant that passes a waiter, changes no time. */

@@ -78,3 +78,28 @@ test.each([
   expect(await one.acquire(claim, signal)).toMatchObject({ held: true })
   expect(await two.acquire(claimOf('a'), signal)).toMatchObject({ held: false })
 })
+
+test('a process whose grant was given up by an abort knows when it was decided', async () => {
+  const system = new System()
+  const [one, two] = [system.start(), system.start()]
+  const claim = claimOf('a')
+  const { promise: written, resolve } = Promise.withResolvers<void>()
+  system.onWrite = () => {
+    resolve()
+    return new Promise(() => {})
+  }
+  const caller = new AbortController()
+  const asked = one.acquire(claim, caller.signal).catch(error => error)
+  await written
+  expect(await look(two, { name: 'a' })).toHaveLength(1)
+  await system.clock.advance(500)
+  caller.abort(new Error('the caller left'))
+  system.onWrite = async () => {}
+  system.faults.push('refuses')
+  expect(await one.acquire(claim, signal).catch(error => error)).toMatchObject({ code: 'ACCESS_DENIED' })
+  expect(await asked).toMatchObject({ message: 'the caller left' })
+  await system.clock.advance(9_600)
+  expect(await look(two, { name: 'a' })).toEqual([]) // it has seen the end
+  expect(await one.acquire(claim, signal)).toMatchObject({ held: true })
+  expect(await two.acquire(claimOf('a'), signal)).toMatchObject({ held: false })
+})

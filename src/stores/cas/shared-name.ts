@@ -11,7 +11,7 @@ import { type Attempt, Attempts, type Decision } from './attempts.ts'
 import { contended, full, LAST_TOKEN, late, unknown, usedUp } from './failure.ts'
 import { keyOf } from './key.ts'
 import type { Stored, View } from './record.ts'
-import { isChanged, keepOf, NOTHING, observe, parse, renewals, store, without } from './record.ts'
+import { isChanged, keepOf, NOTHING, observe, parse, store, without } from './record.ts'
 import type { Entry, Register } from './register.ts'
 import { insist, isAbsence, isGrant, isRefusal, limitOf, type Pending, type Request, renewedBy } from './request.ts'
 import { withoutRoom } from './room.ts'
@@ -63,7 +63,7 @@ export class SharedName<Version> {
   #version: Version | undefined
   /** When the record was last read or written. */
   #seenAt = Number.NEGATIVE_INFINITY
-  /** When writes without a confirmation renewed leases. Each may happen as long as the record is the one that it expects. */
+  /** When writes without a confirmation were decided. Each may happen as long as the record is the one that it expects. */
   readonly #unconfirmed = new Map<string, number>()
   /** The requests that are carried out, and what gives them up. */
   #batch: readonly Pending[] = []
@@ -174,8 +174,7 @@ export class SharedName<Version> {
       if (this.#refuse(stored, value, decision)) continue
       const attempt: Attempt = { write, after: this.#view.writes.at(-1), decision }
       attempts.add(attempt)
-      const times = renewals(stored, write, now)
-      for (const [key, time] of times) this.#unconfirmed.set(key, time)
+      this.#unconfirmed.set(write, now)
       let version: Version | undefined
       try {
         const [expected, keep] = [this.#version, keepOf(state, now)]
@@ -183,12 +182,12 @@ export class SharedName<Version> {
           register.write(keyOf(this.name), value, expected, signal, keep),
         )
       } catch (error) {
-        if (!LeaseError.is(error) || !error.retryable) {
+        if (LeaseError.is(error) && !error.retryable && !this.#cancel.cancelled) {
           attempts.remove(attempt)
-          for (const key of times.keys()) this.#unconfirmed.delete(key)
+          this.#unconfirmed.delete(write)
           throw error
         }
-        attempt.error = error // the write may have happened, which the next read shows
+        attempt.error = error // the write may have happened, also if it was given up, which the next read shows
       }
       if (version !== undefined) {
         const seen = { sent: now, received: this.#now, own: this.#unconfirmed }

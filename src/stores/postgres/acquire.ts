@@ -6,7 +6,7 @@ import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS } from 
  * until}]`; output: `[time, [answer, …]]`.
  */
 export function acquire({ lease, line, call }: Names): string {
-  const orders = `json_to_recordset(_orders) as a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean,
+  const orders = `json_to_recordset(_orders) as a(i integer, name text collate "C", id text, owner text, note text, ttl integer, queue boolean,
     slot_limit integer, units integer, round_trip integer, until double precision)`
   const alone = (condition: string): string => `
     select distinct on (a.name) a.* from ${orders}
@@ -61,7 +61,11 @@ ${BEGIN}
       from ${orders} join ${lease} l on l.name = a.name and (l.id = a.id or l.id is null and a.until < _later)
       where l.name = any (_names) into _done, _answers;
     end if;
-    for _order in select * from ${orders} where a.i <> all (coalesce(_done, '{}')) order by name, i loop
+    -- Releases lock positions in this order, too.
+    for _order in
+      select a.* from ${orders} left join ${line} w on w.name = a.name and w.id = a.id
+      where a.i <> all (coalesce(_done, '{}')) order by a.name, w.seq, a.i
+    loop
       _done := _done || _order.i;
       _answers := array_append(_answers, ${call('decide')}(_order.name, _order.id, _order.owner, _order.note, _order.ttl,
         _order.queue, _order.slot_limit, _order.units, _order.round_trip, _order.until, _channel));

@@ -7,7 +7,7 @@ import { BEGIN, FORGETFUL, ms, NOW, QUEUE, SETTINGS } from './sql.ts'
  * rows of the name are locked by grants.
  */
 export function release({ lease, shared, line, call }: Names): string {
-  const orders = 'json_to_recordset(_orders) as a(i integer, name text, id text)'
+  const orders = 'json_to_recordset(_orders) as a(i integer, name text collate "C", id text)'
   const own = (table: string): string => `
     select a.i, l.name, l.id from asked a join ${table} l on l.name = a.name and l.id = a.id where l.expires_at > _now and l.ttl > 0
     order by l.name for no key update of l skip locked`

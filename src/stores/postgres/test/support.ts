@@ -13,7 +13,7 @@ export function storeAt(url: string, options: PostgresOptions = { create: true }
 
 /** Another program's connection, in a transaction of which this was the first statement. */
 export async function transaction(
-  server: PostgresServer,
+  server: Pick<PostgresServer, 'url'>,
   text: string,
   values: unknown[] = [],
   user?: string,

@@ -212,3 +212,35 @@ test.each([
   expect(await asked).toMatchObject({ held: true })
   expect(await released).toEqual(['released', 'released'])
 })
+
+test.each([
+  ['of two names that the database sorts otherwise', ['a', 'B'], 'B'],
+  ['of one name, the last one first', ['c', 'c'], 'c'],
+])('batches of acquires and of releases lock positions in one order, %s', async (_, names, locked) => {
+  await server.query('drop database if exists sorted with (force)')
+  await server.query("create database sorted locale_provider icu icu_locale 'en-US' locale 'C' template template0")
+  const url = (): string => server.url().replace(/postgres$/, 'sorted')
+  await using store = storeAt(url())
+  await using other = storeAt(url())
+  const waiters = names.map(name => claimOf(name, { queue: true, ttl: 60_000 }))
+  for (const name of new Set(names)) await hold(store, claimOf(name))
+  for (const waiter of waiters) await acquire(store, waiter)
+  await queryAt(url(), `update holdfast.lease_line set lapses_at = now() + interval '3 s'`) // each is written again
+  const first = `select from holdfast.lease_line where name = '${locked}' order by seq limit 1 for update`
+  const held = await transaction({ url }, first)
+  const isWaiting = async (verb: string): Promise<boolean> => {
+    const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%${verb}%' and pid <> pg_backend_pid()`
+    return (await server.query(waits)).length > 0
+  }
+  const released = Promise.all(waiters.map(waiter => other.release(waiter, signal)))
+  await until('the releases wait', () => isWaiting('release'))
+  const inOrder = names[0] === names[1] ? waiters.toReversed() : waiters
+  const asked = Promise.all(inOrder.map(waiter => acquire(store, waiter)))
+  await until('the acquires wait', () => isWaiting('acquire'))
+  await held.end()
+  const refused = { held: false }
+  expect(await Promise.all([released, asked])).toMatchObject([
+    ['released', 'released'],
+    [refused, refused],
+  ])
+})

@@ -1,3 +1,4 @@
+import type { LeaseError } from '../../contract/errors.ts'
 import type { Wakes } from '../rules/name.ts'
 import type { Holder, NameState } from '../rules/state.ts'
 import { fateOf } from './record.ts'
@@ -21,7 +22,7 @@ export interface Attempt {
   readonly after: string | undefined
   readonly decision: Decision
   /** Why it is not confirmed. `undefined`: the version was another one. */
-  error?: unknown
+  error?: LeaseError
 }
 
 /** The writes that some requests share and that are not confirmed. A later read may show what became of them. */
@@ -43,7 +44,7 @@ export class Attempts {
   }
 
   /** Why the last one is not confirmed. */
-  get error(): unknown {
+  get error(): LeaseError | undefined {
     return this.#attempts.at(-1)?.error
   }
 

@@ -71,8 +71,8 @@ begin
         begin
           perform set_config('lock_timeout', '${LONGEST_WAIT}', true);
           perform from ${lease} where name = _name for update;
+          _isBlocked := not found; -- an idle row may have been deleted
           perform set_config('lock_timeout', '${LONGEST_LOCK}', true);
-          _isBlocked := false;
         exception when lock_not_available then
           perform set_config('holdfast.waited', 'yes', true); -- all claims of a batch wait once, or they would be late
         end;

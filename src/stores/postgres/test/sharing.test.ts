@@ -34,6 +34,26 @@ test.each([100, LARGEST_LIMIT])(
   },
 )
 
+test('R1: a name whose row is deleted while a reader waits for it is not held without a row', async () => {
+  const store = storeOf(0)
+  for (let round = 0; round < 20; round += 1) {
+    const name = `deleted ${round}`
+    await server.query(`insert into holdfast.lease (name, token, ttl, expires_at) values ($1, 0, 0, to_timestamp(0))`, [
+      name,
+    ])
+    const deletes = await transaction(server, 'delete from holdfast.lease where name = $1', [name])
+    let isAnswered = false
+    const reads = acquire(store, claimOf(name, { limit: LARGEST_LIMIT })).finally(() => (isAnswered = true))
+    await until('it waits, or has waited for too long', async () => {
+      const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%acquire%' and pid <> pg_backend_pid()`
+      return isAnswered || (await server.query(waits)).length > 0
+    })
+    await deletes.end()
+    const reader = await reads
+    expect(await acquire(store, claimOf(name))).toMatchObject({ held: !reader.held })
+  }
+})
+
 test('R1: locks, permits and readers that race for a name never hold it against the limit of another', async () => {
   const holding = new Map<string, { readonly claim: Claim; readonly slots: readonly number[] }>()
   const tokens = new Set<bigint>()

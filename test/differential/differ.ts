@@ -30,8 +30,8 @@ const LONGEST_RUN = MINUTES > 0 ? MINUTES * 60_000 : Math.min(HISTORIES / 3, 480
 export const POSTGRES: Partial<Rig> = {
   // A waiter that is watched is kept, whatever was answered: R15 asks for that only after `kept`.
   keepsWatched: true,
-  // A renewal, a note, and a release that finds nothing lock only the row of their claim. What else has ended is seen by the
-  // next request (R9).
+  // A renewal, a note, an acquire by a holder, and a release that finds nothing lock only the row of their claim. What else
+  // has ended is seen by the next request (R9).
   isNarrow: true,
   // A position that is not committed is not counted.
   countsLate: true,

@@ -72,7 +72,7 @@ export interface Slack {
   readonly keepsTtl?: boolean
   /** Does what a request without an answer has set count from when the store sees the record, because nobody knows its age? */
   readonly countsFromSight?: boolean
-  /** A renewal, a note, or a release that finds nothing sees only the rows of its claim, so not what else has ended. */
+  /** A renewal, a note, an acquire by a holder, and a release that finds nothing see only their own rows, not what else has ended. */
   readonly isNarrow?: boolean | undefined
 }
 
@@ -239,11 +239,13 @@ function outcome(
   if (op.verb === 'inspect' || isRefused)
     return { ruling, seen, to: { ...from, at, early: first.given, late: last.given } }
   const isGone = ruling.verb === 'release' && ruling.answer === 'gone'
-  const isNarrow =
-    slack.isNarrow && (op.verb === 'renew' || op.verb === 'annotate' || (op.verb === 'release' && isGone))
-  const [decided, decidedLate] = isNarrow
-    ? [narrowed(first.name.state, first.given, op.id), narrowed(last.name.state, last.given, op.id)]
-    : [first.name.state, seen[1]]
+  const id = idOf(op)
+  const isHeld = first.given.holders.some(holder => holder.id === id && holder.expires > sent)
+  const isOfOne = op.verb === 'renew' || op.verb === 'annotate' || isGone || (op.verb === 'acquire' && isHeld)
+  const [decided, decidedLate] =
+    slack.isNarrow && isOfOne && id !== undefined
+      ? [narrowed(first.name.state, first.given, id), narrowed(last.name.state, last.given, id)]
+      : [first.name.state, seen[1]]
   const early = widened(
     unwritten(decided, first.given, sent, slack),
     first.given,
@@ -271,7 +273,6 @@ function outcome(
 
   function expectedAfter(): Possible['expected'] {
     const expected = new Map(from.expected)
-    const id = idOf(op)
     const isAnswered = op.verb === 'acquire' || op.verb === 'release'
     if (id !== undefined && isAnswered) expected.delete(id)
     for (const [waiter, delay] of last.name.wakes(isAnswered ? id : undefined)) {

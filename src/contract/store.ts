@@ -22,8 +22,8 @@
  *     limit has no effect, or only effects that do no harm:
  *     - A stale `acquire` of a withdrawn claim is refused (R4). That of another claim leaves at most a lease or a waiter
  *       that ends with its ttl, as if its process had died.
- *     - A stale `renew` never shortens a lease, undoes a later renewal or revives a lease. Where the `limits` say that reads
- *       may lag, it may revive a lease if nothing was written for its name since.
+ *     - A stale `renew` never shortens a lease, undoes a later renewal or revives a lease. Where the `limits` say so, it may
+ *       revive a lease if nothing was written for its name since.
  *     - A stale `annotate` never replaces a later note.
  *     - A stale `break` takes the name at most from a holder that had it when the `break` was sent.
  *     - None of them touches the lease of another claim otherwise.

@@ -1,6 +1,6 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import type { Wakes } from '../rules/name.ts'
-import type { Holder, NameState } from '../rules/state.ts'
+import type { NameState } from '../rules/state.ts'
 import { fateOf } from './record.ts'
 import type { Pending } from './request.ts'
 
@@ -11,8 +11,6 @@ export interface Decision {
   readonly state: NameState | undefined
   readonly now: number
   readonly wakes: Wakes
-  /** What the claims held, and still do. */
-  readonly held: ReadonlyMap<Pending, Holder>
 }
 
 /** A write that is not confirmed. */
@@ -50,9 +48,12 @@ export class Attempts {
 
   /**
    * `writes`: those that the record names. Returns the attempts that happened, and those that are `unclear`, because too much
-   * was written since. Only attempts that may still happen, and unclear ones, are kept.
+   * was written since. Only attempts that may still happen, and unclear ones, are kept, while a request of theirs is pending.
    */
-  judge(writes: readonly string[]): { readonly done: readonly Attempt[]; readonly unclear: readonly Attempt[] } {
+  judge(
+    writes: readonly string[],
+    isPending: (asked: Pending) => boolean,
+  ): { readonly done: readonly Attempt[]; readonly unclear: readonly Attempt[] } {
     const {
       done = [],
       open = [],
@@ -60,7 +61,9 @@ export class Attempts {
     } = Object.groupBy(this.#attempts, ({ write, after }) => {
       return fateOf(write, after, writes)
     })
-    this.#attempts = this.#attempts.filter(attempt => open.includes(attempt) || unclear.includes(attempt))
+    const isKept = (attempt: Attempt): boolean =>
+      (open.includes(attempt) || unclear.includes(attempt)) && [...attempt.decision.answers.keys()].some(isPending)
+    this.#attempts = this.#attempts.filter(isKept)
     return { done, unclear }
   }
 }

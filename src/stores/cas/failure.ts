@@ -10,12 +10,6 @@ export function unknown(name: string, cause?: unknown): LeaseError {
   return new LeaseError('OUTCOME_UNKNOWN', message, { cause })
 }
 
-/** A renewal was written, perhaps after another process had seen the end of the lease. */
-export function late(name: string): LeaseError {
-  const message = `the lease ${JSON.stringify(name)} may have ended before its renewal was written`
-  return new LeaseError('OUTCOME_UNKNOWN', message)
-}
-
 /** The time for the request is over, and nothing of it was written. */
 export function contended(name: string, limit: number): LeaseError {
   const what = `the record of ${JSON.stringify(name)} could not be written within ${Math.round(limit)} ms, and nothing was done`

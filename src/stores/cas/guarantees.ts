@@ -4,13 +4,13 @@ import { POLL } from './waiting.ts'
 
 /** The guarantees of a register. `given`: what its author says about the system. */
 export function guaranteesOf(
-  { knowsAge = false, mayLag = false, watch }: Pick<Register<unknown>, 'knowsAge' | 'mayLag' | 'watch'>,
+  { knowsAge = false, watch }: Pick<Register<unknown>, 'knowsAge' | 'watch'>,
   given: Partial<Guarantees> = {},
 ): Guarantees {
   const isPushed = watch !== undefined
   const poll = isPushed ? 0 : POLL
   const limits = [
-    `A renewal that is written after its lease has ended revives the lease ${mayLag ? 'unless its name was written since' : 'for processes that did not see it end'}. It takes the name from nobody, and its holder was told of the loss before.`,
+    'A renewal that is written after its lease has ended revives the lease unless its name was written since. It takes the name from nobody.',
     'Each grant, renewal and release rewrites the record of its name: clients of a hot name write in turn, and conflicts are retried.',
     ...(knowsAge
       ? []

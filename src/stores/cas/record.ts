@@ -39,22 +39,10 @@ export interface View {
   readonly since: ReadonlyMap<string, number>
   /** By entry: the write that renewed it. */
   readonly renewed: ReadonlyMap<unknown, string>
-  /** The tokens of leases that were still stored after they had ended. A renewal that was late must not revive them. */
-  readonly over: ReadonlySet<number>
-}
-
-/** When a record was read or written. `received - age` is a time at which it was already written. */
-export interface Seen {
-  /** A time at which it was still the current record. `undefined`: nobody knows one. */
-  readonly sent: number | undefined
-  readonly received: number
-  readonly age?: number | undefined
-  /** When this process decided writes of its own. Others may have read them since. */
-  readonly own: ReadonlyMap<string, number>
 }
 
 /** A name without a record. */
-export const NOTHING: View = { writes: [], state: UNUSED, since: new Map(), renewed: new Map(), over: new Set() }
+export const NOTHING: View = { writes: [], state: UNUSED, since: new Map(), renewed: new Map() }
 
 /** Reads a value. Throws `FORMAT_MISMATCH` for the value of another version or program. */
 export function parse(name: string, value: string): Stored {
@@ -77,24 +65,20 @@ export function parse(name: string, value: string): Stored {
 /**
  * What a record says by the clock of this process. Nobody knows when an entry was renewed, but the record, its age, and
  * what this process saw before each give a time at which it already was. The earliest counts. So a lease is never taken
- * to end too soon, if clocks run equally fast.
+ * to end too soon, if clocks run equally fast. One that ended is held again if it is renewed before another has the name:
+ * the version of the record decides which of the two writes happens.
  */
-export function observe(stored: Stored, { sent, received, age = 0, own }: Seen, before: View): View {
+export function observe(stored: Stored, written: number, before: View): View {
   const since = new Map<string, number>()
   const renewed = new Map<unknown, string>()
-  const over = new Set<number>()
-  const written = received - (age > 0 ? age : 0)
-  const sinceOf = (id: string, [write, elapsed]: Renewed, first = written - elapsed): number => {
+  const sinceOf = (id: string, [write, elapsed]: Renewed): number => {
     const key = `${id} ${write}`
-    const time = Math.min(first, before.since.get(key) ?? Number.POSITIVE_INFINITY)
+    const time = Math.min(written - elapsed, before.since.get(key) ?? Number.POSITIVE_INFINITY)
     since.set(key, time)
     return time
   }
   const holders = stored.holders.map(({ renewed: by, ...fields }) => {
-    const { id, token, ttl } = fields
-    const ends = sinceOf(id, by, own.get(by[0])) + ttl
-    if ((sent !== undefined && ends <= sent) || before.over.has(token)) over.add(token)
-    const holder: Holder = { ...fields, expires: over.has(token) ? Number.NEGATIVE_INFINITY : ends }
+    const holder: Holder = { ...fields, expires: sinceOf(fields.id, by) + fields.ttl }
     renewed.set(holder, by[0])
     return holder
   })
@@ -110,19 +94,7 @@ export function observe(stored: Stored, { sent, received, age = 0, own }: Seen, 
   const changed = stored.changed ? sinceOf('', stored.changed) : UNUSED.changed
   if (stored.changed) renewed.set('', stored.changed[0])
   const state = { holders, waiters, gone: new Map(gone), token: stored.token, changed }
-  return { writes: stored.writes, state, since, renewed, over }
-}
-
-/** The same view, in which these leases are over. */
-export function without(view: View, tokens: ReadonlySet<number>): View {
-  const renewed = new Map(view.renewed)
-  const holders = view.state.holders.map(holder => {
-    if (!tokens.has(holder.token)) return holder
-    const over = { ...holder, expires: Number.NEGATIVE_INFINITY }
-    renewed.set(over, view.renewed.get(holder) ?? '')
-    return over
-  })
-  return { ...view, state: { ...view.state, holders }, renewed, over: new Set([...view.over, ...tokens]) }
+  return { writes: stored.writes, state, since, renewed }
 }
 
 /** What must be stored after decisions at `now`, which renewed what these ids hold or wait for. `write` is the id of this write. */
@@ -133,9 +105,8 @@ export function store(
   renewing: ReadonlySet<string | undefined>,
   write: string,
 ): Stored {
-  const elapsed = (time: number): number => Math.max(Math.floor(now - time), 0)
   const mark = (entry: unknown, isSame: boolean, time: number): Renewed => {
-    return [(isSame && renewed.get(entry)) || write, elapsed(time)]
+    return [(isSame && renewed.get(entry)) || write, Math.max(Math.floor(now - time), 0)]
   }
   const { token, changed } = state
   const holderBefore = unrenewed(before.holders, renewing, ({ expires }) => expires)
@@ -147,8 +118,7 @@ export function store(
     ...(changed > UNUSED.changed && { changed: mark('', changed === before.changed, changed) }),
     holders: state.holders.map(holder => {
       const { expires, ...fields } = holder
-      const by = renewed.get(holderBefore(holder))
-      return { ...fields, renewed: by ? [by, elapsed(expires - fields.ttl)] : [write, 0] }
+      return { ...fields, renewed: mark(holderBefore(holder), true, expires - fields.ttl) }
     }),
     waiters: state.waiters.map(waiter => {
       const { lapses, ...fields } = waiter

@@ -35,10 +35,6 @@ function isAnswerToClaim(answer: unknown): answer is { readonly held: boolean } 
   return typeof answer === 'object' && answer !== null && 'held' in answer
 }
 
-export function isGrant(answer: unknown): boolean {
-  return isAnswerToClaim(answer) && answer.held
-}
-
 /** The claims whose lease or position these answers renew. */
 export function renewedBy(answers: ReadonlyMap<Pending, unknown>): ReadonlySet<string | undefined> {
   return new Set([...answers].flatMap(([{ id }, answer]) => (isAnswerToClaim(answer) ? [id] : [])))

@@ -5,15 +5,14 @@ import { backoff, Cancel, pause, request } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
 import { Name, type Wakes } from '../rules/name.ts'
-import type { Holder } from '../rules/state.ts'
 import { closed } from '../wire/failure.ts'
 import { type Attempt, Attempts, type Decision } from './attempts.ts'
-import { contended, full, LAST_TOKEN, late, unknown, usedUp } from './failure.ts'
+import { contended, full, LAST_TOKEN, unknown, usedUp } from './failure.ts'
 import { keyOf } from './key.ts'
 import type { Stored, View } from './record.ts'
-import { isChanged, keepOf, NOTHING, observe, parse, store, without } from './record.ts'
+import { isChanged, keepOf, NOTHING, observe, parse, store } from './record.ts'
 import type { Entry, Register } from './register.ts'
-import { insist, isAbsence, isGrant, isRefusal, limitOf, type Pending, type Request, renewedBy } from './request.ts'
+import { insist, isAbsence, isRefusal, limitOf, type Pending, type Request, renewedBy } from './request.ts'
 import { withoutRoom } from './room.ts'
 
 /** What this process knows of the record. `version`: there is none. */
@@ -36,9 +35,6 @@ const LONGEST_LAG = 30_000
 
 /** The longest mean pause before another attempt, in round trips. So most of a crowd do not disturb the few that write next. */
 const MOST_PAUSES = 16
-
-/** Milliseconds within which a claim whose grant was not confirmed has asked again. */
-const LATEST_RETRY = 30_000
 
 /** What the names of a store share. */
 export interface Shared<Version> {
@@ -63,8 +59,6 @@ export class SharedName<Version> {
   #version: Version | undefined
   /** When the record was last read or written. */
   #seenAt = Number.NEGATIVE_INFINITY
-  /** When writes without a confirmation were decided. Each may happen as long as the record is the one that it expects. */
-  readonly #unconfirmed = new Map<string, number>()
   /** The requests that are carried out, and what gives them up. */
   #batch: readonly Pending[] = []
   #cancel = new Cancel()
@@ -80,11 +74,6 @@ export class SharedName<Version> {
 
   get isIdle(): boolean {
     return !this.#isRunning
-  }
-
-  /** Does no claim need what it knows? */
-  get isUnneeded(): boolean {
-    return this.isIdle && [...this.#unconfirmed.values()].every(time => time < this.#now - LATEST_RETRY)
   }
 
   ask<Answer>(asked: Request<Answer>): Promise<Answer> {
@@ -174,7 +163,6 @@ export class SharedName<Version> {
       if (this.#refuse(stored, value, decision)) continue
       const attempt: Attempt = { write, after: this.#view.writes.at(-1), decision }
       attempts.add(attempt)
-      this.#unconfirmed.set(write, now)
       let version: Version | undefined
       try {
         const [expected, keep] = [this.#version, keepOf(state, now)]
@@ -182,16 +170,14 @@ export class SharedName<Version> {
           register.write(keyOf(this.name), value, expected, signal, keep),
         )
       } catch (error) {
-        if (LeaseError.is(error) && !error.retryable && !this.#cancel.cancelled) {
+        if (!LeaseError.is(error) || !error.retryable) {
           attempts.remove(attempt)
-          this.#unconfirmed.delete(write)
           throw error
         }
-        attempt.error = error // the write may have happened, also if it was given up, which the next read shows
+        attempt.error = error // the write may have happened, which the next read shows
       }
       if (version !== undefined) {
-        const seen = { sent: now, received: this.#now, own: this.#unconfirmed }
-        this.#learn({ view: observe(stored, seen, this.#view), version })
+        this.#learn({ view: observe(stored, this.#now, this.#view), version })
         return this.#confirm(decision)
       }
       isRefuted ||= !attempt.error
@@ -221,7 +207,7 @@ export class SharedName<Version> {
     const sent = this.#now
     const entry = await this.#send(limit, cancel, signal => register.read(keyOf(this.name), signal))
     this.roundTrip = this.#now - sent
-    return this.#seen(entry, register.mayLag ? undefined : sent)
+    return this.#seen(entry)
   }
 
   /** Reads alone, unless `signal` aborts. */
@@ -237,11 +223,11 @@ export class SharedName<Version> {
     }
   }
 
-  /** What a record says that was current at `sent` or later. @default nobody knows when */
-  #seen(entry: Entry<Version> | undefined, sent?: number): Known<Version> {
+  #seen(entry: Entry<Version> | undefined): Known<Version> {
     if (!entry) return { view: NOTHING, version: undefined }
-    const seen = { sent, received: this.#now, age: entry.age, own: this.#unconfirmed }
-    return { view: observe(parse(this.name, entry.value), seen, this.#view), version: entry.version }
+    const { value, version, age = 0 } = entry
+    const written = this.#now - (age > 0 ? age : 0)
+    return { view: observe(parse(this.name, value), written, this.#view), version }
   }
 
   /**
@@ -255,7 +241,6 @@ export class SharedName<Version> {
   }
 
   #learn({ view, version }: Known<Version>): void {
-    if (view.writes.at(-1) !== this.#view.writes.at(-1)) this.#unconfirmed.clear()
     this.#view = view
     this.#version = version
     this.#seenAt = this.#now
@@ -263,7 +248,7 @@ export class SharedName<Version> {
 
   /** After a read: which of the writes without a confirmation happened? */
   #judge(attempts: Attempts): void {
-    const { done, unclear } = attempts.judge(this.#view.writes)
+    const { done, unclear } = attempts.judge(this.#view.writes, asked => this.#waiting.has(asked))
     for (const { decision } of done) this.#confirm(decision)
     for (const { decision, error } of unclear)
       for (const asked of decision.answers.keys())
@@ -276,11 +261,8 @@ export class SharedName<Version> {
     const before = this.#view.state
     const answers = new Map<Pending, unknown>()
     const wakes = new Map<string, number>()
-    const held = new Map<Pending, Holder>()
     let state = before
     for (const asked of wanted) {
-      const holder = before.holders.find(({ id }) => id === asked.id)
-      if (holder && holder.expires > now) held.set(asked, holder)
       const rules = new Name(now, state, floor)
       answers.set(asked, asked.decide(rules))
       state = rules.state
@@ -289,7 +271,7 @@ export class SharedName<Version> {
     if (state.token > LAST_TOKEN) throw usedUp(this.name)
     // What a read that lags says of a lease that is gone is true if a write that expects that record happens.
     const mustWrite = this.#shared.register.mayLag && [...answers.values()].some(isAbsence)
-    return { answers, state: mustWrite || isChanged(before, state, now) ? state : undefined, now, wakes, held }
+    return { answers, state: mustWrite || isChanged(before, state, now) ? state : undefined, now, wakes }
   }
 
   /** Refuses the requests for which the record has no room. Returns true if there are any. */
@@ -317,16 +299,8 @@ export class SharedName<Version> {
     })
   }
 
-  /** What was decided is written. A lease that ended meanwhile may have been seen to end, which its renewal does not undo. */
+  /** What was decided is written. */
   #confirm(decision: Decision): void {
-    const now = this.#now
-    const over = new Set<number>()
-    for (const [asked, { token, expires }] of decision.held) {
-      if (expires > now || !isGrant(decision.answers.get(asked))) continue
-      over.add(token)
-      this.#settle(asked, () => asked.reject(late(this.name)))
-    }
-    if (over.size > 0) this.#view = without(this.#view, over)
     this.#answer(decision)
     this.#shared.wake(this.name, decision.wakes)
   }

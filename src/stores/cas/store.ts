@@ -163,7 +163,7 @@ export class CasStore<Version> implements Store {
 
   #forget(): void {
     for (const [text, name] of this.#names)
-      if (name.isUnneeded && !this.#waiting.has(text)) return void this.#names.delete(text)
+      if (name.isIdle && !this.#waiting.has(text)) return void this.#names.delete(text)
   }
 }
 

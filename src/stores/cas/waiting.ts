@@ -5,7 +5,7 @@ import { type Name, positionLifetime } from '../rules/name.ts'
 import { NEVER } from '../wire/timeouts.ts'
 import type { Request } from './request.ts'
 
-/** Milliseconds between two reads that look for a change, times the position and one. */
+/** Milliseconds between two reads that look for a change, times the position. */
 export const POLL = 500
 
 /** The share of the time for which a position is kept after which it is kept again: less than a third (R15). */
@@ -27,7 +27,8 @@ interface Waiter {
 /**
  * The waiters of this process for one name. One look at the record serves all of them: it keeps their positions, and wakes
  * those that may be granted. A look is due in every third of the time for which a position is kept; when a lease may have
- * ended; when the register says that the record has changed; and without such a register every 500 ms times the position.
+ * ended; when the register says that the record has changed; and without such a register every 500 ms, and more rarely for
+ * the third and later waiters. The first two look at least once in every grace period, which keeps the order.
  */
 export class Waiting {
   readonly #name: Asked
@@ -145,7 +146,7 @@ export class Waiting {
     const { holders, waiters } = rules.state
     const position = waiters.findIndex(({ id }) => this.#waiters.has(id))
     const soonest = this.#isPushed ? rules.now : rules.now + POLL
-    const pause = this.#isPushed ? Number.POSITIVE_INFINITY : POLL * (1 + Math.max(position, 0))
+    const pause = this.#isPushed ? Number.POSITIVE_INFINITY : POLL * Math.max(position, 1)
     const ends = Math.min(...holders.map(({ expires }) => expires))
     return Math.min(Math.max(Math.min(ends, rules.now + pause), soonest), rules.now + SHARE * this.#leastLifetime)
   }

@@ -103,7 +103,10 @@ const EXPLAINED = [
     'Overlaps',
     'two clients acted as holders of one name at once. In a run that passed, each has [an excuse](../../lab/judging.md#what-is-excused), such as a clock jump or a pause between check and write. *Refused*: the fence refused a write of the older holder. In the other overlaps it wrote nothing.',
   ],
-  ['Code', 'the commit that ran, and whether its core and store are the same as now. The judge is not part of that.'],
+  [
+    'Code',
+    'the commit that ran, and whether its core and store are the same as now. Comments and the judge do not count.',
+  ],
 ]
 const SEEN = [
   ...['engine', 'faults', 'verdict', 'minutes', 'faults injected', 'grants', 'takeovers'],

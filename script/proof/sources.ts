@@ -9,7 +9,13 @@ const ROOT = join(import.meta.dirname, '../..')
 /** What every client of the lab runs. */
 const COMMON = ['src/core/locks.ts', 'src/sharing/sharing.ts']
 
-/** A hash of the sources that clients of this engine of the lab run: the core, sharing, and the store with its scripts. */
+/** Comments on lines of their own, as the formatter leaves them. A proof is of what runs. */
+const COMMENTS = /^\s*(?:\/\*\*[\s\S]*?\*\/|\/\/.*)\n/gm
+
+/**
+ * A hash of the sources that clients of this engine of the lab run, without comments: the core, sharing, and the store with
+ * its scripts.
+ */
 export function sourcesOf(engine: string): string {
   const { name } = ENGINES.find(({ name }) => engine === name || engine.startsWith(`${name}-`)) ?? {}
   if (!name) throw new Error(`${engine} is no engine of src/engines.ts`)
@@ -18,6 +24,7 @@ export function sourcesOf(engine: string): string {
   const folders = new Set(Array.from(files, dirname))
   const scripts = [...folders].flatMap(folder => globSync(join(folder, '{.,lua,lua/shared}/*.lua')))
   const hash = createHash('sha256')
-  for (const path of [...files, ...scripts].toSorted()) hash.update(path.slice(ROOT.length)).update(readFileSync(path))
+  for (const path of [...files, ...scripts].toSorted())
+    hash.update(path.slice(ROOT.length)).update(readFileSync(path, 'utf8').replaceAll(COMMENTS, ''))
   return hash.digest('hex').slice(0, 16)
 }

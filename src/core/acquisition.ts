@@ -13,6 +13,9 @@ import { withdraw } from './withdraw.ts'
 /** Milliseconds until the next request if no watch could be armed. */
 const POLL = 1_000
 
+/** The longest time in milliseconds until a watch is armed, or the claim asks again. */
+const LONGEST_ARMING = 2_000
+
 /** The least pause in milliseconds, whatever `retryAfter` says. It prevents a hot loop. */
 const SHORTEST_PAUSE = 10
 
@@ -229,7 +232,8 @@ export class Acquisition {
     this.#watch = watch
     const wake: Wake = (delay = 0) => this.#askWithin(delay)
     const arm = async (): Promise<void> => store.watch?.(this.#claim, wake, watch.signal)
-    const limit = Math.min(requestLimit(this.#claim.ttl), this.#giveUpAt - clock.now())
+    // A position lapses after 5 s. Nothing wakes the claim until the watch is armed.
+    const limit = Math.min(requestLimit(this.#claim.ttl), LONGEST_ARMING, this.#giveUpAt - clock.now())
     try {
       await request(clock, limit, arm, { cancel: this.#cancel })
       // A release before the watch was armed could not wake this claim, so ask once more.

@@ -82,6 +82,18 @@ test('a holder that died is followed when its ttl ends, with or without a wake',
   }
 })
 
+test('a waiter whose watch is never armed asks before its position lapses', async () => {
+  const { locks, other, clock, store } = stage()
+  await other.acquire('a', { ttl: 60_000 })
+  store.rule('watch', () => new Promise(() => {}))
+  void follow(locks.acquire('a', { ttl: 60_000 }))
+  const asked = (): number => store.calls.filter(call => call === 'acquire').length
+  for (let before = 1; before < 5; before += 1) {
+    await clock.advance(4_000)
+    expect(asked()).toBeGreaterThan(before)
+  }
+})
+
 test('a waiter whose watch cannot be armed asks every second, and arms it when it can', async () => {
   const { locks, other, clock, store } = stage()
   const held = await other.acquire('a')

@@ -194,8 +194,10 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
   for (const name of undone) done.delete(name)
   // This skips rows that were written again since, such as a tombstone or a position.
   const after = async (places: 'ended' | 'passed', then: string): Promise<void> => {
-    const rows = changed.flatMap(entry => {
-      const those = done.has(entry) ? entry[places] : []
+    const rows = all.flatMap(entry => {
+      // While the lease stays as it is, the waiter behind a position may not have seen that it lapsed.
+      const isSeen = (lapses: number): boolean => entry.isChanged || lapses < entry.now - LONGEST_REQUEST
+      const those = done.has(entry) ? entry[places].filter(({ lapses }) => isSeen(lapses)) : []
       return those.map(({ id, lapses }) => [hex(entry.name), hex(id), micros(lapses)])
     })
     const found = `${values(['name', 'id', 'lapses'], rows.slice(0, MOST_ENDED))}

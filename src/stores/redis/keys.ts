@@ -44,7 +44,7 @@ export class Keys {
   }
 
   channel(process: string): string {
-    return `${this.prefix}:wake:${process}`
+    return `${this.prefix.replaceAll(' ', '%20')}:wake:${process}` // it is stored as one word
   }
 }
 

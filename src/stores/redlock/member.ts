@@ -186,7 +186,7 @@ function brokenOf(text: string): Broken {
   return { wasHeld: text.startsWith('+'), token: Number(text.slice(1)) }
 }
 
-/** Parses `remaining id token details`, and then for each waiter `remaining id` and `channel asked details`. */
+/** Parses `remaining id token details`, and then for each waiter `remaining id` and `channel asked 0 details`. */
 function sightOf(_: string, parts: readonly unknown[]): Sight {
   const [lease = '', ...queue] = parts.map(String)
   const [remaining = '', id = '', token = ''] = lease.split(' ', 3)
@@ -194,7 +194,7 @@ function sightOf(_: string, parts: readonly unknown[]): Sight {
   const waiters: Sight['queue'][number][] = []
   for (let index = 0; index < queue.length; index += 2) {
     const [lapses = '', waiter = ''] = (queue[index] ?? '').split(' ')
-    waiters.push({ id: waiter, remaining: Number(lapses), ...read(queue[index + 1] ?? '', 2) })
+    waiters.push({ id: waiter, remaining: Number(lapses), ...read(queue[index + 1] ?? '', 3) })
   }
   return { holder, queue: waiters, hasMore: waiters.length === PAGE }
 }

@@ -6,7 +6,7 @@ import { newFolder } from '../../../../lab/servers/folder.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { ROOT, scriptNode } from '../../../../test/script-node.ts'
 import { openStore } from '../../../connect.ts'
-import { claimOf, failureOf, hold, look, storeOf } from './support.ts'
+import { acquire, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
 const password = 'p@ss:w/rd#%?'
 
@@ -27,6 +27,10 @@ test('opens what the URL names: user, password, database, prefix', async () => {
   }
   await using again = await openStore(`redis://app:pw@${at}/3?prefix=team%20a`)
   await hold(again, claim)
+  const waiter = claimOf('a', { queue: true })
+  expect(await acquire(again, waiter)).toMatchObject({ held: false })
+  await again.release(claim, signal)
+  expect(await acquire(again, waiter)).toMatchObject({ held: true })
   await using elsewhere = await openStore(`redis://app:pw@${at}`)
   await hold(elsewhere, claimOf('a'))
   const info = await server.info('keyspace')

@@ -5,6 +5,7 @@ import { Redis } from 'ioredis'
 import { createClient, createClientPool } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startRedis } from '../../../../lab/servers/redis.ts'
+import { until } from '../../../../lab/servers/until.ts'
 import { claimOf, failureOf, hold, look, nodesOf, signal } from '../../../../test/support.ts'
 import { openStore } from '../../../connect.ts'
 import { connect, createLocks } from '../../../index.ts'
@@ -40,6 +41,14 @@ describe('a URL', () => {
       expect(store.guarantees.durability).toMatch(/^1 of 3 servers may be lost; .*\(trustRestarted\)/)
       expect(store.guarantees.acquireShare).toBe(0.5)
       expect(await store.acquire(claim, signal)).toMatchObject({ held: true, ttl: expect.closeTo(9_000 / 0.99) })
+      const waiter = claimOf('a', { owner: 'waiter', note: 'waits', queue: true })
+      let isWoken = false
+      await store.watch?.(waiter, () => (isWoken = true), signal)
+      expect(await store.acquire(waiter, signal)).toMatchObject({ held: false })
+      expect(await look(store, { name: 'a' })).toMatchObject([{ owner: claim.owner }, { owner: 'waiter', note: 'waits' }])
+      expect(await store.release(claim, signal)).toBe('released')
+      await until('it is woken', () => isWoken)
+      expect(await store.acquire(waiter, signal)).toMatchObject({ held: true })
       await nodesOf(store) // a majority may have answered before
     }
     for (const server of nodes.servers) {

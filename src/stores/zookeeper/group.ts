@@ -101,6 +101,8 @@ export class Group implements Listener {
     const { name, id } = claim
     const { paths, acl } = this.#settings
     const position = this.positions.of(claim)
+    // The node may hold from now on, and its answer may be late.
+    if (kind !== 'w') position.until = Math.max(position.until, this.#settings.clock.now() + claim.ttl)
     // What was true of an earlier node does not apply to this one.
     this.watches.forget(id)
     Object.assign(position, NOTHING)
@@ -147,11 +149,9 @@ export class Group implements Listener {
     const before = this.positions.get(claim.id)?.node
     const position = this.positions.of(claim)
     position.node = undefined
-    if (held) {
-      position.mayHold = true
-      // If the answer is lost, the holder may still count on its lease until then.
-      position.until = Math.max(position.until, at + claim.ttl)
-    }
+    if (held) position.mayHold = true
+    // Also if the answer is late or lost, the holder may count on its lease until then.
+    if (held ?? granted) position.until = Math.max(position.until, at + claim.ttl)
     const steps = [
       deleteStep(paths.node(name, from.name), held?.version),
       createStep(paths.node(name, node), dataOf({ ...claim, note: held?.note ?? claim.note }), acl, 'ephemeral'),

@@ -54,6 +54,8 @@ export class Session {
   #password: Uint8Array = new Uint8Array(16)
   #timeout: number
   #lastZxid = 0n
+  /** How often in a row no server let it connect in time. It then takes longer, because they may be far away. */
+  #failures = 0
   /** The leader has certainly received a request of this session at this time or later. */
   #heardAt = Number.NEGATIVE_INFINITY
   /** The times when answered transactions of this connection were sent, the oldest first. */
@@ -162,6 +164,7 @@ export class Session {
         failures.push(`${server.host}:${server.port}: ${why}`)
       }
     }
+    this.#failures += 1
     throw noAnswerFrom('ZooKeeper', new Error(failures.join('; ')), false)
   }
 
@@ -171,7 +174,8 @@ export class Session {
     // A server that lags behind refuses the session. After a loss of data it would refuse it forever.
     const lastZxid = sent < this.safeUntil ? this.#lastZxid : 0n
     const share = Math.max(this.#timeout / 8, SHORTEST_PATIENCE)
-    const [patience, opening] = [Math.min(share, LONGEST_PATIENCE), Math.min(share, LONGEST_OPENING)]
+    const opening = Math.min(share * 2 ** this.#failures, LONGEST_OPENING)
+    const patience = Math.min(share, LONGEST_PATIENCE)
     const handshake = { timeout, id, password, lastZxid }
     const { signal } = this.#closing
     const connection = await Connection.open(server, this.#ensemble, handshake, patience, opening, signal)
@@ -183,6 +187,7 @@ export class Session {
       connection.end(new Disconnected('it has another session'))
       throw new Expired('the server began another one')
     }
+    if (this.#clock.now() - sent < share / 2) this.#failures = 0
     this.#id = connection.id
     this.#password = connection.password
     this.#timeout = connection.timeout

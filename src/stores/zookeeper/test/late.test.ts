@@ -244,3 +244,21 @@ test('an acquire that is answered after its withdrawal has failed keeps no node'
   expect(await nodesOf(server, claim.name)).toEqual([])
   await store[Symbol.asyncDispose]()
 })
+
+test.each([false, true])('a grant that is answered after a pause keeps its node (of a waiter: %s)', async waits => {
+  const { store, sleep } = sleeping()
+  await using _ = store
+  const holder = claimOf(`paused ${waits}`)
+  const claim = claimOf(holder.name, { queue: true })
+  await hold(store, holder)
+  if (waits) expect(await store.acquire(claim, signal)).toMatchObject({ held: false })
+  await store.release(holder, signal)
+  const held = holdBack(waits ? transactions : create('', '', [], 'ephemeral'), 'answer')
+  const asked = store.acquire(claim, signal)
+  const pass = await held
+  sleep(6_000)
+  pass()
+  const answer = await asked
+  expect(answer).toMatchObject({ held: true })
+  expect(await store.renew(claim, signal)).toMatchObject({ token: answer.held && answer.token })
+})

@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { inTime } from '../../../../lab/conformance/timing.ts'
@@ -317,4 +318,26 @@ test('a program that waits ends when it was served, although it never closes its
     console.log('held')`
   const { code, stdout, stderr } = await scriptNode(['--input-type=module', '--eval', program], { folder: ROOT })
   expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'held\n', stderr: '' })
+})
+
+test('a claim waits, also if to connect takes longer than an eighth of a session', async () => {
+  const slow = createServer(client => {
+    client.on('error', () => {})
+    const pass = (): void => {
+      const upstream = connect(server.port, server.host)
+      upstream.on('error', () => client.destroy())
+      client.pipe(upstream).pipe(client)
+    }
+    setTimeout(pass, 800)
+  })
+  await new Promise<void>(resolve => slow.listen(0, '127.0.0.1', resolve))
+  const { port } = slow.address() as AddressInfo
+  await using near = storeOf(server)
+  await hold(near, claimOf('far'))
+  {
+    await using store = storeOf({ port })
+    const waiter = claimOf('far', { queue: true })
+    await until('it waits', async () => (await store.acquire(waiter, signal).catch(() => undefined))?.held === false)
+  }
+  slow.close()
 })

@@ -77,7 +77,7 @@ export function firstOf(keys: Keys, name: string): object[] {
   return [{ request_range: keys.holders(name) }, { request_range: { ...keys.queue(name), ...sorted } }]
 }
 
-/** The state of a name, from a read of all its keys, or of the holders and the first waiters. */
+/** The state of a name, from a read of its holders and waiters, or of the first waiters. */
 export function viewOf(holders: Partial<RangeAnswer>, waiters: Partial<RangeAnswer>, revision: string): View {
   const { kvs: first = [], count = '0' } = waiters
   return {
@@ -87,6 +87,12 @@ export function viewOf(holders: Partial<RangeAnswer>, waiters: Partial<RangeAnsw
     revision: BigInt(revision),
     changed: Number.POSITIVE_INFINITY,
   }
+}
+
+/** The state of a name, from a read of all its keys. */
+export function wholeOf(keys: Keys, { kvs = [] }: Partial<RangeAnswer>, revision: string): View {
+  const isHeld = ({ key }: KeyValue): boolean => keys.parse(key).isHeld
+  return viewOf({ kvs: kvs.filter(isHeld) }, { kvs: kvs.filter(found => !isHeld(found)) }, revision)
 }
 
 /** Compares positions for sorting. */

@@ -11,7 +11,7 @@ import { encodeWaiter, holderOf, idOf, isPassed, positionSeconds } from './recor
 import type { Recovery } from './recovery.ts'
 import { vanished } from './requests.ts'
 import { adopt, countAgain, join, keysIn, MOST_COMPARED, situationOf } from './txn.ts'
-import { asAsker, decide, heldBy, type Refused, type View, viewOf } from './view.ts'
+import { asAsker, decide, heldBy, type Refused, type View, viewOf, wholeOf } from './view.ts'
 
 /** Milliseconds after which a claim asks again if no event is expected. */
 const POLL = 1_000
@@ -200,15 +200,14 @@ export class Waiting {
 
   /** Reads all keys of the name. `passed`: the position of the claim, which counts again. */
   async #read(claim: Claim, queue: Queue, passed?: KeyValue): Promise<View> {
-    const { gateway, keys } = this.#parts
+    const { gateway, keys, requests } = this.#parts
     const { name, ttl } = claim
     const limit = requestLimit(ttl)
-    const { header, kvs = [] } = passed
-      ? keysIn(await gateway.txn(countAgain(keys, name, passed, this.#roundTripOf(claim)), limit))
-      : await gateway.range(keys.all(name), limit)
-    const isHeld = ({ key }: KeyValue): boolean => keys.parse(key).isHeld
-    const [holders, waiters] = [kvs.filter(isHeld), kvs.filter(found => !isHeld(found))]
-    const view = viewOf({ kvs: holders }, { kvs: waiters }, header.revision)
+    const countsAgain = async (position: KeyValue): Promise<View> => {
+      const read = keysIn(await gateway.txn(countAgain(keys, name, position, this.#roundTripOf(claim)), limit))
+      return wholeOf(keys, read, read.header.revision)
+    }
+    const view = await (passed ? countsAgain(passed) : requests.whole(name, limit))
     return { ...view, changed: queue.known.changedIn(view) }
   }
 

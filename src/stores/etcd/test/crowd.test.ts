@@ -81,3 +81,17 @@ test('a crowd of 1,000 waiters is served, and none hears that the store is unava
   expect([served, failed]).toEqual([1_000, []])
   await waiters.close()
 }, 180_000)
+
+test('waiters that ask at once while their queue is not watched share the reads of it', async () => {
+  await using store = storeOf([relay])
+  for (let watch = 0; watch < 10; watch += 1) void relay.holdBack(/watch/)
+  await hold(store, claimOf('unwatched', { ttl: 60_000 }))
+  const waiters = Array.from({ length: 50 }, () => claimOf('unwatched', { queue: true }))
+  const ask = (): Promise<unknown> => Promise.all(waiters.map(waiter => store.acquire(waiter, signal)))
+  await ask()
+  const before = relay.requests.length
+  await ask()
+  const ofQueue = relay.requests.slice(before).filter(request => request.includes('range_end') && !request.includes('request_put'))
+  expect(ofQueue.length).toBeGreaterThan(0)
+  expect(ofQueue.length).toBeLessThan(10)
+})

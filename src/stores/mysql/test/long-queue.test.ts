@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { createPool } from 'mysql2'
 import { expect, test } from 'vitest'
 import { startMariaDb } from '../../../../lab/servers/mariadb.ts'
+import type { Claim } from '../../../contract/store.ts'
 import { mysql } from '../index.ts'
 import { acquire, claimOf, hold, look, signal, storeAt } from './support.ts'
 
@@ -41,4 +42,24 @@ test('a renewal does not read the queue, and an acquire only its beginning, howe
   expect(await store.release(last, signal)).toBe('released')
   expect(await store.renew(holder, signal)).toMatchObject({ token })
   expect(await cost(() => store.break('crowded', { by: 'me' }, signal))).toBeLessThan(10_000)
+})
+
+test('the rows of waiters that left are deleted, although the holder and the first waiter stay', async () => {
+  await using server = await startMariaDb()
+  await using store = storeAt(server.url())
+  await hold(store, claimOf('patient', { ttl: 60_000 }))
+  const waiter = (): Claim => claimOf('patient', { queue: true, ttl: 60_000 })
+  await acquire(store, waiter())
+  const rows = (): Promise<unknown[]> => server.query('select 1 from app.holdfast_lease_line')
+  for (let left = 0; left < 3; left += 1) {
+    const claim = waiter()
+    await acquire(store, claim)
+    expect(await store.release(claim, signal)).toBe('released')
+  }
+  expect(await rows()).toHaveLength(4)
+  await server.query(
+    'update app.holdfast_lease_line set lapses = lapses - 10000000 where gone or lapses <= unix_timestamp(now(6)) * 1000000',
+  )
+  await acquire(store, waiter())
+  expect(await rows()).toHaveLength(2)
 })

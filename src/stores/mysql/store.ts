@@ -85,7 +85,7 @@ export class MysqlStore implements Store {
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const answer = await this.#put(claim, claim.ttl, signal, name => name.acquire(claim))
     if (answer === REFUSED) reportStale('mysql', 'withdrawn')
-    if (answer.held) this.#pruning.granted()
+    if (answer.held) this.#pruning.granted(claim.name)
     return answer
   }
 

@@ -124,7 +124,7 @@ export class PostgresStore implements Store {
       return this.#busy(claim, answer, this.#notifications?.covers(subscription), queue && !signal.aborted)
     if (kind !== 'held') throw locked(name)
     this.#places.granted(claim)
-    this.#pruning.granted()
+    this.#pruning.granted(name)
     return granted(answer, ttl)
   }
 

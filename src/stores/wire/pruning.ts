@@ -1,10 +1,13 @@
 /** The number of names that are checked for idle rows each time that half as many leases were granted. */
 const PRUNED = 1_000
 
-/** Deletes idle rows. One of many grants deletes some, so that rows are deleted as fast as new ones are added. */
+/**
+ * Deletes idle rows. One of many grants deletes some, so that rows are deleted as fast as new ones are added. Which one, and
+ * where it begins, is random at first: most processes may grant little.
+ */
 export class Pruning {
   readonly #prune: (after: string, most: number) => Promise<unknown>
-  #granted = 0
+  #granted = Math.floor((Math.random() * PRUNED) / 2)
   #last = ''
 
   /** `prune` checks `most` names after `after`. It resolves to the last of them, or to '' at the end. */
@@ -12,11 +15,12 @@ export class Pruning {
     this.#prune = prune
   }
 
-  granted(): void {
+  granted(name: string): void {
     this.#granted += 1
     if (this.#granted < PRUNED / 2) return
     this.#granted = 0
-    this.#prune(this.#last, PRUNED).then(
+    const after = this.#last || (Math.random() < 0.5 ? name : '')
+    this.#prune(after, PRUNED).then(
       last => {
         this.#last = String(last)
       },

@@ -91,7 +91,9 @@ test('waiters that ask at once while their queue is not watched share the reads 
   await ask()
   const before = relay.requests.length
   await ask()
-  const ofQueue = relay.requests.slice(before).filter(request => request.includes('range_end') && !request.includes('request_put'))
+  const ofQueue = relay.requests
+    .slice(before)
+    .filter(request => request.includes('range_end') && !request.includes('request_put'))
   expect(ofQueue.length).toBeGreaterThan(0)
   expect(ofQueue.length).toBeLessThan(10)
 })

@@ -45,7 +45,10 @@ describe('a URL', () => {
       let isWoken = false
       await store.watch?.(waiter, () => (isWoken = true), signal)
       expect(await store.acquire(waiter, signal)).toMatchObject({ held: false })
-      expect(await look(store, { name: 'a' })).toMatchObject([{ owner: claim.owner }, { owner: 'waiter', note: 'waits' }])
+      expect(await look(store, { name: 'a' })).toMatchObject([
+        { owner: claim.owner },
+        { owner: 'waiter', note: 'waits' },
+      ])
       expect(await store.release(claim, signal)).toBe('released')
       await until('it is woken', () => isWoken)
       expect(await store.acquire(waiter, signal)).toMatchObject({ held: true })

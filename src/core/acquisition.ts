@@ -14,7 +14,7 @@ import { withdraw } from './withdraw.ts'
 const POLL = 1_000
 
 /** The longest time in milliseconds until a watch is armed, or the claim asks again. */
-const LONGEST_ARMING = 2_000
+const LONGEST_ARMING = 3_000
 
 /** The least pause in milliseconds, whatever `retryAfter` says. It prevents a hot loop. */
 const SHORTEST_PAUSE = 10

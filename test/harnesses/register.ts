@@ -21,6 +21,7 @@ export function registerHarness<Started extends Servers & { readonly clock?: Shi
   const started = new Lazy(start)
   return {
     ...harness,
+    lacks: { ...lacks, final: 'a late renewal revives a lease if nothing was written for its name since' },
     open: async () => connect(await started.value, started.stack),
     faults: {
       ...network(started, (ports, stack, all) => connect(all, stack, ports)),

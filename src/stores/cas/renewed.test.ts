@@ -75,7 +75,7 @@ test('a holder whose grant was not answered holds when it asks again, also again
   expect(await two.acquire(claimOf('a'), signal)).toMatchObject({ held: false })
 })
 
-test('so does one whose request was given up by an abort', async () => {
+test('a holder whose request was given up by an abort holds when it asks again, also against who saw the end', async () => {
   const system = new System()
   const [one, two] = [system.start(), system.start()]
   const claim = claimOf('a')

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { claimOf, hold, look, signal } from '../../../test/support.ts'
 import type { Claim, Store } from '../../contract/store.ts'
+import { gracePeriod } from '../../contract/time.ts'
 import { pass, System } from './test/system.ts'
 
 /** Waiters of one process for a name that is held, and how often each was woken. */
@@ -97,4 +98,24 @@ test('waiters are woken while the store cannot be read, so that they find out th
   system.read = () => Promise.reject(new Error('no connection'))
   await pass(system, 600)
   expect(Math.min(...wakes)).toBeGreaterThan(0)
+})
+
+test('the second waiter looks at least once in every grace period', async () => {
+  const system = new System()
+  const [one, two] = [system.start(), system.start()]
+  await hold(one, claimOf('a', { ttl: 60_000 }))
+  await one.acquire(claimOf('a', { queue: true, ttl: 60_000 }), signal)
+  const second = claimOf('a', { queue: true, ttl: 60_000 })
+  await two.acquire(second, signal)
+  const looks: number[] = []
+  const { read } = system
+  system.read = key => {
+    looks.push(system.clock.now())
+    return read.call(system, key)
+  }
+  await two.watch?.(second, () => {}, signal)
+  await pass(system, 4_000)
+  const gaps = looks.slice(1).map((time, index) => time - (looks[index] as number))
+  expect(gaps.length).toBeGreaterThan(2)
+  expect(Math.max(...gaps)).toBeLessThan(gracePeriod(500))
 })

@@ -5,7 +5,7 @@ import { type Name, positionLifetime } from '../rules/name.ts'
 import { NEVER } from '../wire/timeouts.ts'
 import type { Request } from './request.ts'
 
-/** Milliseconds between two reads that look for a change, times the position. */
+/** Milliseconds between two reads of the first two waiters, which look for a change. Those behind read more rarely. */
 export const POLL = 500
 
 /** The share of the time for which a position is kept after which it is kept again: less than a third (R15). */

@@ -65,9 +65,9 @@ ${drawn.join('\n')}
 function draw(report: Report, panel: Panel, top: number): { svg: string; height: number } {
   const { scenario, variant, value } = panel
   const bars = report.peers(scenario, variant).flatMap(peer => {
-    const told = summary(report.values(scenario, variant, peer, value))
+    const found = summary(report.values(scenario, variant, peer, value))
     const over = report.results.overs[peer]
-    return told && (isRedis(over) || over === 'broker') ? [{ peer, middle: told.middle }] : []
+    return found && (isRedis(over) || over === 'broker') ? [{ peer, middle: found.middle }] : []
   })
   if (bars.length === 0) return { svg: '', height: 0 }
   bars.sort((a, b) => b.middle - a.middle)

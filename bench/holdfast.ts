@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { Store } from '../src/contract/store.ts'
 import type * as Dashboard from '../src/dashboard/dashboard.ts'
 import type * as FencingFiles from '../src/fencing/files/index.ts'
 import type * as FencingHttp from '../src/fencing/http/index.ts'
@@ -9,6 +10,7 @@ import type * as FencingSqlite from '../src/fencing/sqlite/index.ts'
 import type * as Main from '../src/index.ts'
 import type * as Prometheus from '../src/observe/prometheus.ts'
 import type * as Etcd from '../src/stores/etcd/index.ts'
+import type * as Memory from '../src/stores/memory/index.ts'
 import type * as Postgres from '../src/stores/postgres/index.ts'
 import type * as Redis from '../src/stores/redis/index.ts'
 import type * as Redlock from '../src/stores/redlock/index.ts'
@@ -40,6 +42,10 @@ export class Build {
 
   redlock(): Promise<typeof Redlock> {
     return this.#load('redlock')
+  }
+
+  memory(): Promise<typeof Memory> {
+    return this.#load('memory')
   }
 
   postgres(): Promise<typeof Postgres> {
@@ -91,7 +97,7 @@ export class Build {
   }
 
   /** Holdfast over any store, with its defaults: every lease has a heartbeat and a deadline that is watched. */
-  async client(store: Main.Store, close: () => unknown = () => {}): Promise<Client> {
+  async client(store: Store, close: () => unknown = () => {}): Promise<Client> {
     const { createLocks } = await this.main()
     const locks = createLocks(store)
     return {

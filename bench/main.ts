@@ -60,39 +60,41 @@ async function bench(): Promise<void> {
   const run = await thisRun()
   const key = `${run.date} ${run.commit}`
   const scenarios = new Map<string, Scenario>()
-  const seen = new Set<string>()
+  const labels = Object.fromEntries(Array.from(peers, ([name, { label }]) => [name, label]))
+  const overs = Object.fromEntries(Array.from(peers, ([name, { over }]) => [name, over]))
+  const floors = Object.fromEntries(
+    Array.from(peers, ([name, peer]) => [name, floorOf(peer, peers)]).filter(([, is]) => is),
+  )
+  const order = [...peers.keys()]
+  const write = (): string => {
+    measured.sort((a, b) => order.indexOf(a.peer) - order.indexOf(b.peer))
+    const runs = { ...(before && runsOf(measured, before)), [key]: run }
+    const report = new Report({ runs, isQuick: options.quick, labels, overs, floors, measured })
+    const text = [
+      describe(report.results),
+      ...Array.from(scenarios)
+        .filter(([name]) => report.variants(name).length > 0)
+        .map(([name, scenario]) => report.markdown(name, scenario)),
+      targets(report),
+    ].join('\n')
+    writeFileSync(`${path}.json`, jsonOf(report.results))
+    writeFileSync(`${path}.md`, text)
+    writeFileSync(`${path}.svg`, chart(report))
+    return text
+  }
   for (const name of SCENARIOS) {
     const { scenario } = (await import(`./scenarios/${name}.ts`)) as { scenario: Scenario }
     scenarios.set(name, scenario)
+  }
+  mkdirSync(out, { recursive: true })
+  const seen = new Set<string>()
+  for (const [name, scenario] of scenarios) {
     if (!wanted.includes(name)) continue
     for (const outcome of await new Rounds(name, scenario, peers, seen).measure())
       measured.push({ ...outcome, run: key })
+    write() // a run of hours that is stopped keeps what it has measured
   }
-  const order = [...peers.keys()]
-  measured.sort((a, b) => order.indexOf(a.peer) - order.indexOf(b.peer))
-
-  const report = new Report({
-    runs: { ...(before && runsOf(measured, before)), [key]: run },
-    isQuick: options.quick,
-    labels: Object.fromEntries(Array.from(peers, ([name, { label }]) => [name, label])),
-    overs: Object.fromEntries(Array.from(peers, ([name, { over }]) => [name, over])),
-    floors: Object.fromEntries(
-      Array.from(peers, ([name, peer]) => [name, floorOf(peer, peers)]).filter(([, is]) => is),
-    ),
-    measured,
-  })
-  const text = [
-    describe(report.results),
-    ...Array.from(scenarios)
-      .filter(([name]) => report.variants(name).length > 0)
-      .map(([name, scenario]) => report.markdown(name, scenario)),
-    targets(report),
-  ].join('\n')
-  mkdirSync(out, { recursive: true })
-  writeFileSync(`${path}.json`, jsonOf(report.results))
-  writeFileSync(`${path}.md`, text)
-  writeFileSync(`${path}.svg`, chart(report))
-  say(`\n${text}\n${path}.json, .md, .svg\n`)
+  say(`\n${write()}\n${path}.json, .md, .svg\n`)
 }
 
 /** One scenario of a whole run must not replace all its results. */
@@ -178,14 +180,14 @@ class Rounds {
     const outcomes = await this.#outcomes(peers, variant)
     return outcomes.flatMap((outcome, index) => {
       const [peer = ''] = peers[index] ?? []
-      const tell = (told: string): void => say(`${this.#name} ${variant.name} · ${peer} · ${told}\n`)
+      const log = (text: string): void => say(`${this.#name} ${variant.name} · ${peer} · ${text}\n`)
       if (outcome.status === 'rejected') {
-        tell(`failed: ${outcome.reason instanceof Error ? outcome.reason.stack : outcome.reason}`)
+        log(`failed: ${outcome.reason instanceof Error ? outcome.reason.stack : outcome.reason}`)
         return []
       }
       const values = outcome.value
       const shown = Object.entries(values).map(([key, value]) => `${key} ${Number(value).toPrecision(4)}`)
-      tell(`${shown.join(', ')} · load ${loadavg()[0]?.toFixed(1)}`)
+      log(`${shown.join(', ')} · load ${loadavg()[0]?.toFixed(1)}`)
       return [{ scenario: this.#name, variant: variant.name, peer, round, values }]
     })
   }

@@ -45,11 +45,11 @@ export interface Summary {
   readonly middle: number
   readonly least: number
   readonly most: number
-  /** In so many rounds it could be told. */
+  /** The number of rounds in which it is known. */
   readonly of: number
 }
 
-/** The median and the range of one value over the rounds; `undefined` if it could not be told in most of them. */
+/** The median and the range of one value over the rounds; `undefined` if it is unknown in most of them. */
 export function summary(values: readonly (number | undefined)[]): Summary | undefined {
   const known = values.filter(value => value !== undefined).filter(value => !Number.isNaN(value))
   if (known.length * 2 <= values.length) return undefined
@@ -95,11 +95,11 @@ export class Report {
     const ratios = new Map<string, number>()
     for (const peer of this.peers(scenario, variant)) {
       if (overs[peer] !== overs[own] || floors[peer] === peer || /^(holdfast|baseline|floor)/.test(peer)) continue
-      const told = summary(this.ratios(scenario, variant, own, peer, value))
-      if (told) ratios.set(peer, told.middle)
+      const found = summary(this.ratios(scenario, variant, own, peer, value))
+      if (found) ratios.set(peer, found.middle)
     }
     const worst = (better === Math.max ? Math.min : Math.max)(...ratios.values())
-    for (const [peer, told] of ratios) if (told === worst) return peer
+    for (const [peer, ratio] of ratios) if (ratio === worst) return peer
     return undefined
   }
 
@@ -119,11 +119,11 @@ export class Report {
   #measured(scenario: string): string {
     const { runs, measured } = this.results
     const keys = new Set(measured.filter(each => each.scenario === scenario).map(({ run }) => run))
-    const told = Array.from(keys, key => {
+    const runsOfIt = Array.from(keys, key => {
       const { date, commit, cpu, cores, node, redis, ioredis } = runs[key] as Run
       return `on ${date} at commit ${commit}: ${cpu}, ${cores} cores, Node ${node}, Redis ${redis} on the same machine, ioredis ${ioredis}`
     })
-    return `Measured ${told.join('; and ')}.`
+    return `Measured ${runsOfIt.join('; and ')}.`
   }
 
   #of(scenario: string, variant: string, peer: string): Measured[] {
@@ -134,12 +134,12 @@ export class Report {
 
   #table(scenario: string, variant: string, columns: readonly Column[]): string {
     const peers = this.peers(scenario, variant)
-    const told = columns.filter(({ value }) =>
+    const shown = columns.filter(({ value }) =>
       peers.some(peer => summary(this.values(scenario, variant, peer, value)) !== undefined),
     )
-    const head = ['', ...told.flatMap(({ title, isRatio }) => (isRatio ? [title, 'to the floor'] : [title]))]
+    const head = ['', ...shown.flatMap(({ title, isRatio }) => (isRatio ? [title, 'to the floor'] : [title]))]
     const rows = peers.map(peer => {
-      const cells = told.flatMap(column => {
+      const cells = shown.flatMap(column => {
         const cell = this.#cell(this.values(scenario, variant, peer, column.value), column)
         return column.isRatio ? [cell, this.#ratio(scenario, variant, peer, column.value)] : [cell]
       })
@@ -152,19 +152,19 @@ export class Report {
   }
 
   #cell(values: readonly (number | undefined)[], { format, none = '–' }: Column): string {
-    const told = summary(values)
-    if (!told) return none
-    const [middle, least, most] = [format(told.middle), format(told.least), format(told.most)]
+    const found = summary(values)
+    if (!found) return none
+    const [middle, least, most] = [format(found.middle), format(found.least), format(found.most)]
     const range = least === most ? '' : ` (${least}–${most})`
-    return middle + range + (told.of < values.length ? ` in ${told.of} of ${values.length} rounds` : '')
+    return middle + range + (found.of < values.length ? ` in ${found.of} of ${values.length} rounds` : '')
   }
 
   #ratio(scenario: string, variant: string, peer: string, value: string): string {
     const floor = this.results.floors[peer]
     if (floor === undefined) return '–'
     if (floor === peer) return '1'
-    const told = summary(this.ratios(scenario, variant, peer, floor, value))
-    return told ? `${told.middle.toFixed(2)} (${told.least.toFixed(2)}–${told.most.toFixed(2)})` : '–'
+    const found = summary(this.ratios(scenario, variant, peer, floor, value))
+    return found ? `${found.middle.toFixed(2)} (${found.least.toFixed(2)}–${found.most.toFixed(2)})` : '–'
   }
 }
 

@@ -36,7 +36,7 @@ export interface Column {
   /** Also as a ratio to the floor of the same round. */
   readonly isRatio?: boolean
   format(value: number): string
-  /** In place of a value that could not be told. @default '–' */
+  /** In place of an unknown value. @default '–' */
   readonly none?: string
 }
 

@@ -1,6 +1,6 @@
 import { type Better, type Report, type Summary, summary } from './report.ts'
 import { AWAY, ON_ONE_MACHINE } from './scenarios/handover.ts'
-import { NOBODY } from './scenarios/observers.ts'
+import { SILENT } from './scenarios/observers.ts'
 
 /** `undefined`: not measured. */
 type Measured = (report: Report) => Summary | undefined
@@ -33,7 +33,7 @@ const all: readonly Target[] = [
     [`${crowd}: client CPU %`, '<= 1', middle('crowd', crowd, 'clientCpu')],
     [`${crowd}: KB each`, '<= 5', middle('crowd', crowd, 'memory')],
   ]),
-  ['1,000 waiters: all through, ms', '<= 700', middle('crowd', '1,000 waiters', 'through')],
+  ['1,000 waiters: all served, ms', '<= 700', middle('crowd', '1,000 waiters', 'allServed')],
   ...MANY.flatMap((leases): Target[] => [
     [`${leases}: requests/s`, '<= 100', middle('renewals', leases, 'requests')],
     [`${leases}: client CPU, to the best peer`, '<= 1', toTheBest('renewals', leases, 'clientCpu', Math.min)],
@@ -65,7 +65,7 @@ const all: readonly Target[] = [
   ...Object.entries({ 'on one machine': ON_ONE_MACHINE, '10 ms away': AWAY }).flatMap(([where, variant]) =>
     [OWN, REDLOCK, POSTGRES, 'holdfast-etcd', 'holdfast-zookeeper', 'holdfast-sqlite'].map(
       (own): Target => [
-        `hand-over of leadership p50, in round trips: ${own}, ${where}`,
+        `handover of leadership p50, in round trips: ${own}, ${where}`,
         '<= 3',
         middle(own === REDLOCK ? 'redlock-handover' : 'handover', variant, 'trips', own),
       ],
@@ -73,9 +73,9 @@ const all: readonly Target[] = [
   ),
   ...['holdfast-memory', 'holdfast-sqlite', OWN].map(
     (own): Target => [
-      `a pair's CPU for events that nobody listens to, %: ${own}`,
+      `a pair's CPU for events without subscribers, %: ${own}`,
       '< 2',
-      middle('observers', NOBODY, 'cost', own),
+      middle('observers', SILENT, 'cost', own),
     ],
   ),
   ...[POSTGRES, 'holdfast-sqlite', OWN, 'fence-http', 'fence-http-redis', 'fence-objects', 'fence-files'].map(
@@ -125,11 +125,11 @@ const all: readonly Target[] = [
 /** The table of targets, each with what was measured. A target between the rounds is undecided. */
 export function targets(report: Report): string {
   const rows = all.map(([what, wanted, measured]) => {
-    const told = measured(report)
-    if (told === undefined) return `| ${what} | ${wanted} | not measured | |`
-    const [middle, least, most] = [told.middle, told.least, told.most].map(value => Number(value.toPrecision(3)))
+    const found = measured(report)
+    if (found === undefined) return `| ${what} | ${wanted} | not measured | |`
+    const [middle, least, most] = [found.middle, found.least, found.most].map(value => Number(value.toPrecision(3)))
     const range = least === most ? '' : ` (${least}–${most})`
-    const met = [told.least, told.most].map(value => isMet(value, wanted))
+    const met = [found.least, found.most].map(value => isMet(value, wanted))
     const answer = met.every(Boolean) ? 'yes' : met.some(Boolean) ? 'undecided' : '**no**'
     return `| ${what} | ${wanted} | ${middle}${range} | ${answer} |`
   })

@@ -1,7 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { LeaseEvents } from '../src/contract/lease-events.ts'
 
-/** How Holdfast's claims fared with the nodes of a quorum, as far as it has told since this was made. */
+/** How Holdfast's claims fared with the nodes of a quorum, as far as events have reported since this was made. */
 export class Votes {
   won = 0
   /** Of those. */

@@ -15,7 +15,7 @@ export interface Job {
 
 export type Settings = Readonly<Record<string, number>>
 
-/** What a task measured, by name. `undefined`: it cannot be told. */
+/** What a task measured, by name. `undefined`: unknown. */
 export type Values = Record<string, number | number[] | undefined>
 
 export interface Stage {

@@ -22,7 +22,7 @@ const ROWS: readonly Row[] = [
   { what: 'commands/s, 1,000 waiters', ...at('crowd', '1,000 waiters', 'commands'), better: Math.min },
   {
     what: 'loss reported, server killed, ttl 2.5 s',
-    ...at('faults', 'the server is killed', 'told'),
+    ...at('faults', 'the server is killed', 'reported'),
     unit: ' ms',
     better: Math.min,
   },

@@ -7,7 +7,7 @@ export const peer: Peer = {
   can: ['pairs', 'copies'],
   async open(_, copy) {
     const build = new Build(BUILD, copy)
-    const { memory } = await build.main()
+    const { memory } = await build.memory()
     return build.client(memory())
   },
 }

@@ -37,10 +37,10 @@ export const scenario: Scenario = {
     if (stop) await redis.pause()
     worker.go()
     const { lostAt, ...values } = await worker.values
-    return { ...values, told: typeof lostAt === 'number' ? lostAt - struckAt : undefined }
+    return { ...values, reported: typeof lostAt === 'number' ? lostAt - struckAt : undefined }
   },
   columns: [
-    { title: 'told after ms', value: 'told', format: rounded, none: `not in ${WATCH} ms` },
+    { title: 'reported after ms', value: 'reported', format: rounded, none: `not in ${WATCH} ms` },
     {
       title: 'asked right after it',
       value: 'asked',

@@ -42,19 +42,19 @@ export const scenario: Scenario = {
     const all = await Promise.all(workers.map(worker => worker.values))
     const moments = all
       .flatMap((values, process) =>
-        ['began', 'told'].flatMap(what => listOf(values, what).map(at => ({ process, what, at }))),
+        ['began', 'stopped'].flatMap(what => listOf(values, what).map(at => ({ process, what, at }))),
       )
       .sort((a, b) => a.at - b.at)
     const gaps = moments.flatMap(({ process, what, at }, index) => {
       const next = moments[index + 1]
-      return what === 'told' && next?.what === 'began' && next.process !== process ? [next.at - at] : []
+      return what === 'stopped' && next?.what === 'began' && next.process !== process ? [next.at - at] : []
     })
     const trip = median(all.flatMap(values => listOf(values, 'trips')))
     const p50 = median(gaps)
     return { handovers: gaps.length, p50, p99: quantile(gaps, 0.99), trip, trips: p50 / trip }
   },
   columns: [
-    { title: 'hand-overs', value: 'handovers', format: whole },
+    { title: 'handovers', value: 'handovers', format: whole },
     { title: 'p50 ms', value: 'p50', format: rough },
     { title: 'p99 ms', value: 'p99', format: rough },
     { title: 'round trip ms', value: 'trip', format: rough },
@@ -78,7 +78,7 @@ export async function work({ peer, place, settings, reached }: Stage): Promise<V
   const [client, trip] = [await peer.open(place), await peer.openTrip?.(place)]
   const election = client.election?.('handover')
   if (!election || !trip) throw new Error(`${peer.label} has no elections`)
-  const [began, told, trips]: [number[], number[], number[]] = [[], [], []]
+  const [began, stopped, trips]: [number[], number[], number[]] = [[], [], []]
   const lead = async ({ signal }: Lease): Promise<void> => {
     began.push(moment())
     const ended = once(signal, 'abort')
@@ -92,10 +92,10 @@ export async function work({ peer, place, settings, reached }: Stage): Promise<V
   }
   await trip.make() // the first connects
   await reached('open')
-  while (told.length < terms) {
+  while (stopped.length < terms) {
     const stop = new AbortController()
     process.once('SIGTERM', () => {
-      told.push(moment())
+      stopped.push(moment())
       stop.abort()
     })
     await election.run({ signal: stop.signal }, lead)
@@ -103,5 +103,5 @@ export async function work({ peer, place, settings, reached }: Stage): Promise<V
   }
   await trip.close()
   await client.close()
-  return { began, told, trips }
+  return { began, stopped, trips }
 }

@@ -11,7 +11,7 @@ import type { Stage, Values } from '../worker.ts'
 const TURN = 10
 const TTL = 10_000
 
-export const NOBODY = 'nobody listens'
+export const SILENT = 'no subscribers'
 
 export const scenario: Scenario = {
   title: 'Cost of events with subscribers',
@@ -23,9 +23,9 @@ export const scenario: Scenario = {
   rounds: 5,
   variants: isQuick => {
     const settings = { fours: isQuick ? 40 : 300 }
-    const listens = { name: 'holdfast/prometheus listens', settings: { ...settings, events: 1, metrics: 1 } }
-    if (isQuick) return [listens]
-    return [{ name: 'control', settings }, { name: NOBODY, settings: { ...settings, events: 1 } }, listens]
+    const metered = { name: 'holdfast/prometheus subscribes', settings: { ...settings, events: 1, metrics: 1 } }
+    if (isQuick) return [metered]
+    return [{ name: 'control', settings }, { name: SILENT, settings: { ...settings, events: 1 } }, metered]
   },
   takesPart: peer => peer.can.includes('copies'),
   measure: trial => trial.start('work').values,
@@ -50,18 +50,18 @@ export async function work({ peer, place, settings }: Stage): Promise<Values> {
   copies.assertSilenced()
   if (metrics) (await new Build(BUILD).prometheus()).leaseMetrics()
   const [without, having] = clients as [Client, Client]
-  const [plain, told, costs]: [number[], number[], number[]] = [[], [], []]
+  const [plain, heard, costs]: [number[], number[], number[]] = [[], [], []]
   for (let four = -fours / 4; four < fours; four += 1) {
     const turns: number[] = []
     for (const client of [having, without, without, having]) turns.push(await turn(client))
     if (four < 0) continue // code is compiled meanwhile
     const [first = 0, second = 0, third = 0, fourth = 0] = turns
-    told.push(first, fourth)
+    heard.push(first, fourth)
     plain.push(second, third)
     costs.push(((first + fourth) / (second + third) - 1) * 100)
   }
   for (const client of clients) await client.close()
-  return { without: median(plain), with: median(told), cost: median(costs), ...bounds(costs) }
+  return { without: median(plain), with: median(heard), cost: median(costs), ...bounds(costs) }
 }
 
 /** Microseconds of CPU that a pair took. */

@@ -56,17 +56,17 @@ export async function work({ peer, place, settings, reached }: Stage): Promise<V
   await Promise.race([loops.ended, pause(patience)])
   // Those under way took longer than any.
   const stopped = [...loops.take(), ...Array<number>(loops.running).fill(Number.POSITIVE_INFINITY)]
-  const [p99, stopped99] = [quantile(healthy, 0.99), told(quantile(stopped, 0.99))]
+  const [p99, stopped99] = [quantile(healthy, 0.99), finite(quantile(stopped, 0.99))]
   return {
     p50: quantile(healthy, 0.5),
     p99,
-    stopped50: told(quantile(stopped, 0.5)),
+    stopped50: finite(quantile(stopped, 0.5)),
     stopped99,
-    longest: told(quantile(stopped, 1)),
+    longest: finite(quantile(stopped, 1)),
     ratio: stopped99 && stopped99 / p99,
   }
 }
 
-function told(value: number): number | undefined {
+function finite(value: number): number | undefined {
   return Number.isFinite(value) ? value : undefined
 }

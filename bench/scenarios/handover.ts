@@ -10,7 +10,7 @@ import type { Stage, Values } from '../worker.ts'
 const WAY = 5
 
 export const ON_ONE_MACHINE = 'on one machine'
-export const AWAY = `the server is ${2 * WAY} ms away, through proxies`
+export const AWAY: string = `the server is ${2 * WAY} ms away, through proxies`
 
 export const scenario: Scenario = {
   title: 'Handover: the leader gets SIGTERM and the next one leads',

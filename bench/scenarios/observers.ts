@@ -12,6 +12,7 @@ const TURN = 10
 const TTL = 10_000
 
 export const SILENT = 'no subscribers'
+export const METERED = 'holdfast/prometheus subscribes'
 
 export const scenario: Scenario = {
   title: 'Cost of events with subscribers',
@@ -23,7 +24,7 @@ export const scenario: Scenario = {
   rounds: 5,
   variants: isQuick => {
     const settings = { fours: isQuick ? 40 : 300 }
-    const metered = { name: 'holdfast/prometheus subscribes', settings: { ...settings, events: 1, metrics: 1 } }
+    const metered = { name: METERED, settings: { ...settings, events: 1, metrics: 1 } }
     if (isQuick) return [metered]
     return [{ name: 'control', settings }, { name: SILENT, settings: { ...settings, events: 1 } }, metered]
   },

@@ -101,11 +101,10 @@ export class Group implements Listener {
     const { name, id } = claim
     const { paths, acl } = this.#settings
     const position = this.positions.of(claim)
-    // The node may hold from now on, and its answer may be late.
-    if (kind !== 'w') position.until = Math.max(position.until, this.#settings.clock.now() + claim.ttl)
     // What was true of an earlier node does not apply to this one.
     this.watches.forget(id)
     Object.assign(position, NOTHING)
+    if (kind !== 'w') this.positions.keep(claim, true)
     const creation = create(
       paths.node(name, newNode(kind, claim, roundTrip)),
       dataOf(claim),

@@ -67,9 +67,9 @@ export class Groups {
     return [...this.#groups.values()].some(group => group.mayReplace(node))
   }
 
-  /** The claim asks, so its positions do not lapse. */
+  /** The claim asks to hold, so its positions do not lapse. */
   keep(claim: Claim): void {
-    for (const group of this.#groups.values()) group.positions.keep(claim)
+    for (const group of this.#groups.values()) group.positions.keep(claim, true)
   }
 
   /** The claim is withdrawn. The next sweep deletes its nodes if nothing else has deleted them. */

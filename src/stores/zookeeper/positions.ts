@@ -40,20 +40,25 @@ export class Positions {
       this.#staying.set(name, (this.#staying.get(name) ?? 0) + 1)
     }
     position.claim = claim
-    position.until = Math.max(position.until, this.#clock.now() + positionLifetime(ttl))
+    this.#extend(position, positionLifetime(ttl))
     return position
   }
 
   /**
    * Keeps the position of a claim if it has one. It never lapses sooner than before, and a withdrawn claim stays withdrawn.
+   * `mayHold`: a request may grant what the claim has, and its answer may be late.
    */
-  keep(claim: Claim): Position | undefined {
+  keep(claim: Claim, mayHold = false): void {
     const { id, ttl } = claim
     const position = this.#positions.get(id)
     if (position) position.claim = claim
-    if (position && !isWithdrawn(position))
-      position.until = Math.max(position.until, this.#clock.now() + positionLifetime(ttl))
-    return position
+    if (!position || isWithdrawn(position)) return
+    this.#extend(position, positionLifetime(ttl))
+    if (mayHold && position.node?.kind !== 'w') this.#extend(position, ttl)
+  }
+
+  #extend(position: Position, ms: number): void {
+    position.until = Math.max(position.until, this.#clock.now() + ms)
   }
 
   /** The claim is being withdrawn, so it no longer counts in the queue. */

@@ -262,3 +262,21 @@ test.each([false, true])('a grant that is answered after a pause keeps its node 
   expect(answer).toMatchObject({ held: true })
   expect(await store.renew(claim, signal)).toMatchObject({ token: answer.held && answer.token })
 })
+
+test('a claim that asks again, and is answered after a pause, keeps its node', async () => {
+  const { store, sleep } = sleeping()
+  await using _ = store
+  const [claim, other] = [claimOf('again'), claimOf('again-other')]
+  await hold(store, other)
+  const { token } = await hold(store, claim) // as if that had been answered after the limit of the request
+  sleep(4_000)
+  await store.renew(other, signal)
+  const held = holdBack(transactions, 'answer')
+  const asked = store.acquire(claim, signal)
+  const pass = await held
+  sleep(7_000)
+  await store.renew(other, signal) // a sweep
+  pass()
+  expect(await asked).toMatchObject({ held: true, token })
+  expect(await store.renew(claim, signal)).toMatchObject({ token })
+})

@@ -27,11 +27,23 @@ const CHAIN: History = {
   ],
 }
 
+const HOLDER: Demand = { ...WAITER, queue: false, isWatched: false }
+
+/** One of three holders remains, in the slot 2. Then a claim asks for one of two slots. */
+const ABOVE: History = {
+  demands: [HOLDER, HOLDER, HOLDER, { ...HOLDER, limit: 2 }],
+  steps: [
+    ...[0, 1, 2].map((claim): Step => ({ verb: 'acquire', client: 0, claim })),
+    ...[0, 1].map((claim): Step => ({ verb: 'release', client: 0, claim })),
+    { verb: 'acquire', client: 0, claim: 3 },
+  ],
+}
+
 /** `history`: what shows it, where random histories do so rarely. */
 const MISTAKES: readonly (readonly [what: string, from: string, to: string, history?: History])[] = [
   ['a slot is given twice', '_slots := array[_s.used];', '_slots := array[0];'],
   ['the limits of others do not count', 'least(_limit, _s.least_limit)', '_limit'],
-  ['a slot in use is above the limit', '_s.highest < _limit and', ''],
+  ['a slot in use is above the limit', '_s.highest < _limit and', '', ABOVE],
   ['a small claim overtakes a large one', 'least(_s.first_limit, _s.least_limit) - _s.used >= _s.first_units', 'true'],
   ['no grace period', '100 + f.round_trip as first_grace', '0 as first_grace'],
   ['the third passes two waiters', '(_s.ahead = 1 and', '(_s.ahead >= 1 and'],

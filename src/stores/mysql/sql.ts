@@ -85,7 +85,8 @@ export async function read(
   }
   const none: Lease = { holders: [], token: leases.get('')?.token ?? 0, changed: 0, stamp: 0 }
   return names.map(name => {
-    const line = places.get(name)?.sort((a, b) => a.seq - b.seq)
+    // Two that joined in the same microsecond have one number.
+    const line = places.get(name)?.sort((a, b) => a.seq - b.seq || (a.id < b.id ? -1 : 1))
     return new Entry(name, now, leases.get(name) ?? none, line ?? [])
   })
 }
@@ -94,7 +95,7 @@ function placesOf(table: string, names: readonly string[], own: readonly string[
   const those = `${table}_line where name in (${names.map(hex).join(', ')})`
   const columns = PLACE.join(', ')
   if (!own) return `select 2, ${columns} from ${those}`
-  const place = `row_number() over (partition by name order by gone or lapses <= ${TIME}, seq)`
+  const place = `row_number() over (partition by name order by gone or lapses <= ${TIME}, seq, id)`
   return `select 2, ${columns} from (select ${columns}, ${place} place from ${those}) w
     where place <= ${MOST_PLACES} or id in (${own.map(hex).join(', ')})`
 }

@@ -63,3 +63,14 @@ test('the rows of waiters that left are deleted, although the holder and the fir
   await acquire(store, waiter())
   expect(await rows()).toHaveLength(2)
 })
+
+test('waiters that joined in the same microsecond keep their order', async () => {
+  await using server = await startMariaDb()
+  await using store = storeAt(server.url())
+  await hold(store, claimOf('at once', { ttl: 60_000 }))
+  const waiters = Array.from({ length: 50 }, () => claimOf('at once', { queue: true, ttl: 60_000 }))
+  for (const waiter of waiters) await acquire(store, waiter)
+  await server.query('update app.holdfast_lease_line set seq = 1')
+  const sorted = waiters.toSorted((one, two) => (one.id < two.id ? -1 : 1))
+  for (const waiter of waiters) expect(await acquire(store, waiter)).toMatchObject({ ahead: sorted.indexOf(waiter) })
+})

@@ -22,6 +22,7 @@ declare
   _freed text[];
   _left text[];
   _places bigint[];
+  _place bigint;
   _before bigint;
   _order record;
 ${BEGIN}
@@ -55,9 +56,20 @@ ${BEGIN}
       perform from ${lease} where name = _order.name for no key update skip locked;
       if found and not exists (select from ${lease} where name = _order.name and id = _order.id and expires_at > _now)
         and not exists (select from ${shared} where name = _order.name and id = _order.id and expires_at > _now and ttl > 0) then
-        insert into ${line} as w (name, id, owner, note, lapses_at, gone)
-        values (_order.name, _order.id, '', '', _now + ${ms(String(LONGEST_REQUEST))}, true)
-        on conflict (name, id) do update set gone = true, lapses_at = excluded.lapses_at;
+        insert into ${line} (name, id, owner, note, lapses_at, gone)
+        values (_order.name, _order.id, '', '', _now + ${ms(String(LONGEST_REQUEST))}, true) on conflict (name, id) do nothing;
+        if not found then
+          -- It has joined the queue meanwhile, or was withdrawn before.
+          delete from ${line} where name = _order.name and id = _order.id and not gone
+          returning case when not passed then seq end into _place;
+          if found then
+            _left := _left || _order.name;
+            _places := _places || _place;
+            _done := _done || _order.i;
+            continue;
+          end if;
+          update ${line} set lapses_at = _now + ${ms(String(LONGEST_REQUEST))} where name = _order.name and id = _order.id;
+        end if;
         _marked := _marked || _order.i;
       end if;
     end loop;

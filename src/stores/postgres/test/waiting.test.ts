@@ -11,6 +11,24 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
+/** From now on the commit of a new position waits, until the end of this transaction. */
+async function holdCommits(): Promise<Awaited<ReturnType<typeof transaction>>> {
+  await queryAt(
+    server.url(),
+    `drop function if exists wait cascade;
+    create function wait() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(7); return null; end';
+    create constraint trigger late after insert on holdfast.lease_line deferrable initially deferred
+      for each row execute function wait()`,
+  )
+  return transaction(server, 'select pg_advisory_xact_lock(7)')
+}
+
+/** Waits until another session waits for a lock of this type. */
+async function untilWaiting(held: Awaited<ReturnType<typeof transaction>>, type: string): Promise<void> {
+  const waits = `select 1 from pg_locks where locktype = '${type}' and not granted`
+  await until(`a session waits for a lock: ${type}`, async () => (await held.query(waits)).length > 0)
+}
+
 test('a waiter whose position is not committed when the name is released is woken', async () => {
   await using store = storeAt(server.url())
   const [holder, first] = [claimOf('a'), claimOf('other', { queue: true })]
@@ -20,18 +38,9 @@ test('a waiter whose position is not committed when the name is released is woke
   await hold(store, holder)
   const waiter = claimOf('a', { queue: true })
 
-  // The commit of a new position waits for a lock.
-  await queryAt(
-    server.url(),
-    `drop function if exists wait cascade;
-    create function wait() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(7); return null; end';
-    create constraint trigger late after insert on holdfast.lease_line deferrable initially deferred
-      for each row execute function wait()`,
-  )
-  const held = await transaction(server, 'select pg_advisory_xact_lock(7)')
+  const held = await holdCommits()
   const asked = acquire(store, waiter)
-  const waits = "select 1 from pg_locks where locktype = 'advisory' and not granted"
-  await until('its commit waits', async () => (await held.query(waits)).length > 0)
+  await untilWaiting(held, 'advisory')
   await using other = storeAt(server.url())
   expect(await other.release(holder, signal)).toBe('released')
   await held.end()
@@ -40,6 +49,23 @@ test('a waiter whose position is not committed when the name is released is woke
   await store.watch?.(waiter, () => (isWoken = true), signal)
   await until('it is woken', () => isWoken)
   expect(await acquire(store, waiter)).toMatchObject({ held: true })
+})
+
+test('R4: a release of a claim whose position is not committed ends it', async () => {
+  await using store = storeAt(server.url())
+  await using other = storeAt(server.url())
+  const [claim, next] = [claimOf('crossing', { queue: true }), claimOf('crossing', { queue: true, limit: 2 })]
+  await hold(store, claimOf('crossing', { limit: 2 }))
+  const held = await holdCommits()
+  const asked = acquire(store, claim)
+  await untilWaiting(held, 'advisory')
+  const released = other.release(claim, signal)
+  await untilWaiting(held, 'transactionid')
+  await held.end()
+  expect(await asked).toMatchObject({ held: false })
+  expect(await released).toBe('released')
+  expect(await other.release(claim, signal)).toBe('gone')
+  expect(await acquire(store, next)).toMatchObject({ held: true })
 })
 
 test('a waiter whose position was there before its request need not ask again', async () => {

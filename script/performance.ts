@@ -58,7 +58,7 @@ const STORE_COLUMNS: readonly (readonly [title: string, scenario: string, varian
   ['pairs/s, 64 at a time', 'pairs', MANY, 'rate'],
   ['handoffs/s, 32 waiters', 'handoffs', '', 'rate'],
   ['handover, ms', 'handover', ON_ONE_MACHINE, 'p50'],
-  ['round trips, 10 ms away', 'handover', AWAY, 'trips'],
+  ['handover 10 ms away, round trips', 'handover', AWAY, 'trips'],
 ]
 
 interface Comparison {

@@ -84,6 +84,7 @@ const COMPARED: readonly Comparison[] = [
   { what: 'pairs/s over Redis, 1 at a time', at: ['pairs', ONE], to: PLAIN },
   { what: 'pairs/s over Redis, 64 at a time', at: ['pairs', MANY], to: PLAIN },
   { what: 'handoffs/s over Redis', at: ['handoffs', ''], to: ['live-mutex', 'live-mutex, a broker of its own'] },
+  { what: 'handoffs/s over Redis', at: ['handoffs', ''], to: ['floor-push', 'one publish and one script'] },
   {
     what: 'sets of two names/s, nobody waits',
     at: ['sets', `${ONE}, nobody waits`, '16 at a time, nobody waits'],

@@ -3,7 +3,7 @@ import type { Locks, LocksDefaults } from '../../src/index.ts'
 import type { Claim, Store } from '../../src/store.ts'
 import { Client } from './client.ts'
 import type { Cure, Harness } from './harness.ts'
-import { until } from './timing.ts'
+import { eachOf, until } from './timing.ts'
 
 /** The clients and names of one case. They are released when the case is over. */
 export class Space implements AsyncDisposable {
@@ -137,7 +137,7 @@ export class Space implements AsyncDisposable {
   async #withdrawAll(): Promise<void> {
     if (this.#claims.length === 0) return
     const clients = this.harness.lacks?.apart === undefined ? [await this.client()] : this.#clients
-    await Promise.all(clients.flatMap(client => this.#claims.map(claim => client.release(claim))))
+    await Promise.all(clients.map(client => eachOf(this.#claims, claim => client.release(claim))))
   }
 
   #cured(cure: Cure): Cure {

@@ -105,7 +105,7 @@ const COMPARED: readonly Comparison[] = [
     at: ['permits', ...[1, 4, 16].map(limit => `limit ${limit}, 32 tasks`)],
     to: ['redis-semaphore', 'redis-semaphore, in no order'],
   },
-  { what: 'CPU of 5,000 held leases', at: ['renewals', LEASES], to: BEST, value: 'clientCpu', better: Math.min },
+  { what: 'held leases per CPU, of 5,000', at: ['renewals', LEASES], to: BEST, value: 'clientCpu', better: Math.min },
   { what: 'pairs/s over Redlock, 1 at a time', at: ['redlock-pairs', ONE], to: BEST, own: FIVE },
   { what: 'pairs/s over Redlock, 64 at a time', at: ['redlock-pairs', MANY], to: BEST, own: FIVE },
   { what: 'pairs/s over PostgreSQL, 1 at a time', at: ['pairs', ONE], to: TABLE, own: POSTGRES },

@@ -6,7 +6,7 @@ import { contest } from '../lab/judge/test/contest.ts'
 import { newFolder } from '../lab/servers/folder.ts'
 import type { Proof } from '../script/proof/proof.ts'
 import { addProof, proofOf, proofs } from '../script/proof/results.ts'
-import { sourcesOf } from '../script/proof/sources.ts'
+import { sourcesOf, whatRuns } from '../script/proof/sources.ts'
 import { ROOT, scriptNode } from './script-node.ts'
 
 const about = {
@@ -66,6 +66,16 @@ test('the page says of each result whether it is of the same code', async () => 
   expect(pageIn(folder)).toContain('**2 of 2 runs passed, 1 of them with the core and the store as they are now.**')
   expect(pageIn(folder)).toMatch(/^\| redis \|.*\| same as abc \|$/m)
   expect(pageIn(folder)).toMatch(/^\| sqlite \|.*\| changed since abc \|$/m)
+})
+
+test('other words of a guarantee are the same code, and another number is not', () => {
+  const guarantees = (minTtl: number, ...limits: string[]): string =>
+    whatRuns(
+      'guarantees.ts',
+      `{\n  minTtl: ${minTtl},\n  limits: [\n${limits.map(limit => `    '${limit}',\n`).join('')}  ],\n}`,
+    )
+  expect(guarantees(200, 'A limit.', 'One more.')).toBe(guarantees(200, 'Another limit.'))
+  expect(guarantees(300, 'A limit.')).not.toBe(guarantees(200, 'A limit.'))
 })
 
 test('stores of one engine have the same code, and others have not', () => {

@@ -28,8 +28,9 @@ export function page(proofs: readonly Proof[]): string {
     'A run takes 15 minutes: clients compete for names while servers and clients are killed, paused and cut off. Its log is then judged by seven promises: safety, tokens, answers, notified in time, waiting, no deadlock, recovery ([what they are](../../lab/judging.md)). [The specification](specification.md) says which answers are allowed.',
     "Each run has 5 clients, a ttl of 1 s, and all servers on one machine with two cores. So the clocks of two machines were never compared, and nothing ran on MySQL, Azure or Amazon's DynamoDB: see [servers](#servers).",
     `**${number(all.filter(proof => verdict(proof, unjudged) === 'passed').length)} of ${number(all.length)} runs passed, ${number(all.filter(isOfToday).length)} of them with the core and the store as they are now.** [What is not promised](#not-promised).`,
-    'Each row is the last run that was stored. Some runs failed because the machine was too busy for its servers, or by a mistake of the judge. These were repeated, and not stored. [results.json](results.json) has date, seed, times, faults, versions, machine and command of each run.',
-    '`./script/prove --engine redis` takes an hour, and without `--engine` eleven. To repeat one run, check out the commit of its row in a clone, run `./script/setup --servers`, and put `./script/` before the command in results.json. The seed repeats the faults, and not when the processes run.',
+    'Each row is the last run that was stored. Some runs failed because the machine was too busy for its servers, or by a mistake of the judge. These were repeated. [results.json](results.json) has date, seed, times, faults, versions, machine and command of each run.',
+    '`./script/prove --engine redis` takes an hour, and without `--engine` eleven. To repeat one run, take its commit and its command from results.json, in a clone. The seed repeats the faults, not how the processes are scheduled. The first row:',
+    ...all.slice(0, 1).map(howToRepeat),
     EXPLAINED.map(([term, text]) => `- *${term}*: ${text}`).join('\n'),
     ...(unjudged.length > 0 ? [`Not judged in any run yet: ${unjudged.join(', ')}.`] : []),
     table(
@@ -39,13 +40,17 @@ export function page(proofs: readonly Proof[]): string {
     ),
     ...all.flatMap(remarks),
     '## Servers',
-    '*Bounds*: the times in which a name must have a holder again, in addition to the ttl: after its holder died, and after servers failed. *Never injected*: faults of [the list](../../lab/judging.md#faults) that the lab has for this engine, in none of its runs above.',
+    '*Bounds*: how long a name may have no holder, in addition to the ttl: after its holder died, and after servers failed. *Never injected*: faults of [the list](../../lab/judging.md#faults) that the lab has for this engine, in none of its runs above.',
     table(
       ['engine', 'server', 'bounds, s', 'never injected'],
       known.map(name => serverOf(name, all)),
     ),
     ...knownNotToHold(),
   ].join('\n\n')}\n`
+}
+
+function howToRepeat({ commit, command }: Proof): string {
+  return `\`\`\`sh\ngit checkout ${commit} && ./script/setup --servers\n./script/${command}\n\`\`\``
 }
 
 /** The promises that the run broke, and those of which it showed too little. */
@@ -105,7 +110,7 @@ const EXPLAINED = [
   ],
   [
     'Code',
-    'the commit that ran, and whether its core and store are the same as now. Comments and the judge do not count.',
+    'the commit that ran, and whether its core and store are the same as now. Comments, the words of guarantees and the judge do not count.',
   ],
 ]
 const SEEN = [
@@ -150,7 +155,7 @@ function noticeOf(margins: Proof['margins']): [notice: string, undisturbed: stri
 function knownNotToHold(): string[] {
   return [
     '## Not promised',
-    'After events like these two clients may both believe that they hold a name. Each engine has one example here; the page of each [store](../stores/README.md) has all. The fence refuses the late writes. `./script/holdfast prove --lab ENGINE --known-violation` shows it. A test runs that for redis; no results are stored.',
+    'After events like these two clients may both believe that they hold a name. Each engine has one example here; the page of each [store](../stores/README.md) has all. The fence refuses the late writes. `./script/holdfast prove --lab ENGINE --known-violation` shows the example of that engine. A test runs that for redis; no results are stored.',
     table(
       ['engine', 'when'],
       Object.entries(ENGINES).map(([name, { known }]) => [name, known.what]),

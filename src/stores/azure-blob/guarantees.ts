@@ -9,7 +9,7 @@ export const MARGIN = 3_000
 
 export const guarantees: Partial<Guarantees> = {
   exclusion:
-    'while the primary region keeps what it confirmed, the clocks of machines run equally fast, and those of two servers of Azure Storage differ by less than 2 s; fencing decides then',
+    'while the primary region keeps what it confirmed, the clocks of machines run equally fast, and those of two servers of Azure Storage differ by less than 2 s; fencing decides otherwise',
   takeover: { least: 0, extra: MARGIN + POLL },
   clock:
     'the monotonic clock of each process, and the age of the blob (Date less Last-Modified, less 3 s) by the clocks of Azure Storage',

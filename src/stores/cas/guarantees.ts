@@ -20,7 +20,7 @@ export function guaranteesOf(
   ]
   return {
     scope: 'network',
-    exclusion: `while the system keeps what it confirmed${knowsAge ? ', the clock by which it tells the age of records is not set forward,' : ''} and the clocks of machines run equally fast; fencing decides then`,
+    exclusion: `while the system keeps what it confirmed${knowsAge ? ', the clock by which it tells the age of records is not set forward,' : ''} and the clocks of machines run equally fast; fencing decides otherwise`,
     token:
       'a counter in the record of the name, never below the wall clock of the process in microseconds; it falls only if the record is lost and that clock is then behind the last grant',
     order: 'first come, first served',

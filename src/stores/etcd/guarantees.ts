@@ -22,7 +22,6 @@ export const guarantees: Guarantees = {
   durability:
     'every grant and release is on the disks of a majority before it is answered; renewals are in the memory of the leader',
   limits: [
-    'If the heartbeat thread has changed the ttl of a lease by extend(), and could not end the etcd lease before it, a release may answer released while the name stays held until the new ttl ends.',
     'A ttl is rounded up to whole seconds, and to the shortest that the servers grant: 2 s with their default settings.',
     'A lease that is not renewed may end a tenth of its ttl early, because leases of etcd are used again. The grant says so.',
     'A new leader restarts the time of every lease. So if a holder dies just before an election, its name is free after at most twice its ttl and the election.',
@@ -31,5 +30,6 @@ export const guarantees: Guarantees = {
     'A key that is deleted by another program is noticed at the next renewal, not at the release.',
     'Permits and readers that calls of one process ask for at once are granted one after the other, with about three round trips each. Calls that do not wait may then reject STORE_UNAVAILABLE after a second.',
     'If the first waiter hangs, the next takes the name after a grace period of 100 ms and twice the round trip of the first (at most 1.1 s), counted from when its process saw that the name was free. A claim that does not queue gets the name only after the positions of dead waiters lapse, within 5 s.',
+    'If the heartbeat thread has changed the ttl of a lease by extend(), and could not end the etcd lease before it, a release may answer released while the name stays held until the new ttl ends.',
   ],
 }

@@ -5,7 +5,7 @@ export function guaranteesOf(isPushed: boolean): Guarantees {
   return {
     scope: 'network',
     exclusion:
-      'while the server neither loses what it acknowledged (failover to an asynchronous standby that missed a write, fsync switched off) nor has its wall clock set forward; fencing decides then',
+      'while the server neither loses what it acknowledged (failover to an asynchronous standby that missed a write, fsync switched off) nor has its wall clock set forward; fencing decides otherwise',
     token:
       'a counter in the row of the name, never below the wall clock of the server in microseconds; it falls only if the row is gone (24 hours after the lease, or lost) and the clock is then behind the last grant',
     order: 'first come, first served',
@@ -20,7 +20,7 @@ export function guaranteesOf(isPushed: boolean): Guarantees {
       'A step forward of the wall clock of the server ends leases early; a step back makes them last longer, by at most one more ttl once another claim asks.',
       'A step back of the wall clock of the server extends the time in which a delayed request is carried out.',
       'While a transaction has the row of a lease locked (for update, or longer than a guard), that name is neither granted nor renewed.',
-      'A crowd of waiters on one name takes time to join: of 2,000 calls of one process at once, with a ttl of 2 s, many rejected on a busy machine, and the process lost its other leases. 3,000 with the default ttl joined within 1 s. Thousands that time out at the same moment leave a row each until the next waiters come.',
+      'Thousands of calls of one process that begin to wait at once may be rejected if the ttl is a few seconds, and the process may lose its other leases. Thousands that time out at the same moment leave a row each until the next waiters come.',
       'If the first waiter hangs but stays connected, or died, the next one waits for a grace period of 100 ms and the round trip of the first (at most 1.1 s). If the first needs more slots than are free, or the first two hang or died, the others wait until these positions have lapsed, up to 5 s.',
       ...(isPushed
         ? []

@@ -6,7 +6,7 @@ export function guaranteesOf(nodes: number, canListen: boolean, trustRestarted: 
   return {
     scope: 'network',
     exclusion:
-      'while no majority of the servers forgets a lease or has its wall clock set forward during its ttl; fencing decides then',
+      'while no majority of the servers forgets a lease or has its wall clock set forward during its ttl; fencing decides otherwise',
     token:
       'the highest token of a majority, which is written back to a majority before it is handed out: no clock is needed for the order; never below the wall clock of the client in microseconds, so that it rises across a loss of data unless the clock went back by more than the outage',
     order: 'not promised',

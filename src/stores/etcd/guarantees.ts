@@ -25,7 +25,7 @@ export const guarantees: Guarantees = {
     'A ttl is rounded up to whole seconds, and to the shortest that the servers grant: 2 s with their default settings.',
     'A lease that is not renewed may end a tenth of its ttl early, because leases of etcd are used again. The grant says so.',
     'A new leader restarts the time of every lease. So if a holder dies just before an election, its name is free after at most twice its ttl and the election.',
-    'Before etcd 3.4.31 and 3.5.13, a leader that continues after a long pause may end leases that are renewed through its successor. Holders notice at their next renewal.',
+    'Before etcd 3.4.31 and 3.5.13, a leader that was replaced because it was paused, or its disk or processor was too slow, may end leases that are renewed through its successor. Holders notice at their next renewal.',
     'A cluster restored from a backup repeats revisions, and so tokens, unless they are raised by --bump-revision.',
     'A key that is deleted by another program is noticed at the next renewal, not at the release.',
     'Permits and readers that calls of one process ask for at once are granted one after the other, with about three round trips each. Calls that do not wait may then reject STORE_UNAVAILABLE after a second.',

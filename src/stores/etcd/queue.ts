@@ -122,6 +122,7 @@ export class Queue {
     }
     if (signal.aborted) forget()
     this.#woken.delete(id)
+    if (this.#isLost(id)) wake()
     this.#wakeNext()
   }
 
@@ -137,6 +138,13 @@ export class Queue {
   #changed(lost: readonly Lost[]): void {
     for (const { id, revision } of lost) if (this.waiters.get(id)?.revision === revision) this.#wakes.get(id)?.()
     this.#wakeNext()
+  }
+
+  /** Did the position end before somebody listened, or before the answer to the join? */
+  #isLost(id: string): boolean {
+    const { revision } = this.waiters.get(id) ?? {}
+    if (revision === undefined || !this.isReady || this.known.revision < BigInt(revision)) return false
+    return this.known.positions.get(id)?.found.create_revision !== revision
   }
 
   /** Wakes the waiters of this process that the rules would grant the name, at the time when they would. */
@@ -203,7 +211,7 @@ export class Queue {
   #keepPosition(id: string, { lease, revision }: Waiter): void {
     const { gateway, keys } = this.#parts
     const { found } = this.known.positions.get(id) ?? {}
-    if (!this.leases.has(lease)) this.#wakes.get(id)?.()
+    if (!this.leases.has(lease) || this.#isLost(id)) this.#wakes.get(id)?.()
     // Another process has asked for this position, but it is watched here.
     else if (found && found.create_revision === revision && found.lease !== lease)
       gateway.txn(adopt(keys.position(this.#name, id), revision, lease)).catch(() => {}) // it is tried again

@@ -2,7 +2,7 @@ import type { Claim, Grant } from '../../contract/store.ts'
 import { requestLimit } from '../../contract/time.ts'
 import type { Changes } from './changes.ts'
 import { secondsOf } from './keys.ts'
-import { orMissing } from './leases.ts'
+import { type Known, orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
 import type { Parts } from './parts.ts'
 import { slotsOf } from './record.ts'
@@ -39,22 +39,23 @@ export class Recovery {
   }
 
   async recover(claim: Claim): Promise<Grant | undefined> {
-    const { keys, requests } = this.#parts
+    const { keys, leases, requests } = this.#parts
     const { name, id, ttl } = claim
+    const before = leases.known(id)
     const { found, term } = await requests.look(keys.held(name, id), requestLimit(ttl))
-    return found && this.#again(claim, found, term)
+    return found && this.#again(claim, found, term, before)
   }
 
-  /** A holder asks again. This never shortens its lease. */
-  async #again(claim: Claim, found: KeyValue, confirmed: number): Promise<Grant> {
+  /** A holder asks again. This never shortens its lease. `before`: what was known before the key was read. */
+  async #again(claim: Claim, found: KeyValue, confirmed: number, before: Known | undefined): Promise<Grant> {
     const { clock, leases } = this.#parts
     const { id, ttl } = claim
     const { lease = '0', create_revision: revision } = found
     const beatAt = clock.now()
     const beat = await leases.keepAlive(lease, requestLimit(ttl))
-    const known = leases.known(id)
-    const loan = known?.lease === lease ? known.loan : undefined
-    // If the loan is over, an earlier attempt is revoking the lease, which must not delete this key. So the key moves.
+    const loan = [leases.known(id), before].find(known => known?.lease === lease)?.loan
+    // If the loan is over, an earlier attempt revokes the lease, which must not delete this key, or has deleted it and
+    // forgotten the lease. So the key moves.
     if (beat.ttl > 0 && (beat.ttl < ttl || loan?.isOver)) return this.#changes.ttl(claim, found)
     if (loan) {
       loan.pooled = { ...loan.pooled, beat, beatAt }

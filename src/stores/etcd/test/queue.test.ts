@@ -279,6 +279,19 @@ test('a waiter that lost its position and joined again is woken as before', asyn
   watch.stop()
 })
 
+test('a waiter whose position ended before it listened is woken', async () => {
+  await using store = storeOf([server])
+  const holder = claimOf(name(), { ttl: 60_000 })
+  await hold(other, holder)
+  const waiter = claimOf(holder.name, { queue: true, ttl: 60_000 })
+  await until('it is kept', async () => Object(await store.acquire(waiter, signal)).kept === true)
+  await server.call('kv/deleterange', { key: base64(`holdfast\t${holder.name}\tqueue\t${waiter.id}`) })
+  await sleep(300) // the watch of the name reports it
+  const watch = await watched(store, waiter)
+  await until('it is woken', () => watch.wakes > 0)
+  watch.stop()
+})
+
 test('no waiter starves while a name is handed over continuously', async () => {
   const stores = [storeOf([server]), storeOf([server])]
   const all = stores.map(store => createLocks(store, { ttl: 60_000 }))

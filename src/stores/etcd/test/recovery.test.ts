@@ -55,4 +55,25 @@ describe.each(['free', 'waited for'])('a lease of a name that was %s', how => {
     await revoke()
     expect(await store.renew(claim, signal)).toMatchObject({ token })
   })
+
+  test('is not granted if that revoke is answered before the keepalive of the third attempt', async () => {
+    const claim = await ready()
+    const { take, revoke } = await twoAttempts(claim)
+    await take()
+    const lease = await leaseOf(claim.name)
+    const [kept, passes] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    relay.onAnswer = async (request, answer) => {
+      if (!/lease\/keepalive/.test(request) || !request.includes(`"${lease}"`)) return answer
+      kept.resolve()
+      await passes.promise
+      return answer
+    }
+    const third = failureOf(store.acquire(claim, signal))
+    await kept.promise
+    await revoke()
+    passes.resolve()
+    expect(await third).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    const token = await hold(store, claim)
+    expect(await store.renew(claim, signal)).toMatchObject({ token })
+  })
 })

@@ -1,12 +1,16 @@
 import { text } from 'node:stream/consumers'
 import type { Register } from '../cas/index.ts'
+import { PATIENCE } from '../wire/timeouts.ts'
 import { failure, isConflict, isMissing } from './failure.ts'
 import { MARGIN } from './guarantees.ts'
 
 /** Before the names of blobs, unless a caller gives another. */
 export const PREFIX = 'holdfast/'
 
-/** The number of requests that a store sends at once. Others would keep Azure busy even after they were given up. */
+/**
+ * The number of requests that a store sends at once. Others would keep Azure busy even after they were given up. One without
+ * an answer counts for a second: it may hang on a dead connection, and its copies must not wait for it.
+ */
 const AT_ONCE = 50
 
 /** The part of a `ContainerClient` of `@azure/storage-blob` that is used. */
@@ -97,13 +101,19 @@ export class Blobs implements Register<string> {
   async #inTurn<Answer>(how: 'push' | 'unshift', signal: AbortSignal, send: () => Promise<Answer>): Promise<Answer> {
     if (this.#sent < AT_ONCE) this.#sent += 1
     else await new Promise<void>(resolve => this.#turns[how](resolve))
+    let end = (): void => {
+      end = () => {}
+      const next = this.#turns.shift()
+      if (next) next()
+      else this.#sent -= 1
+    }
+    const timer = setTimeout(() => end(), PATIENCE).unref()
     try {
       signal.throwIfAborted()
       return await send()
     } finally {
-      const next = this.#turns.shift()
-      if (next) next()
-      else this.#sent -= 1
+      clearTimeout(timer)
+      end()
     }
   }
 

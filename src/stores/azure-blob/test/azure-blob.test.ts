@@ -72,6 +72,30 @@ test('of many requests 50 are under way at once, and all are carried out', async
   await Promise.all(leases.map(lease => lease.release()))
 })
 
+test('50 requests that hang hold up others for a second at most', async () => {
+  await container.createIfNotExists()
+  let hang = 0
+  const hanging: AzureContainer = {
+    getBlockBlobClient(name) {
+      const blob = container.getBlockBlobClient(name)
+      return {
+        download: (...args) => blob.download(...args),
+        upload: (body, bytes, options) => (hang-- > 0 ? new Promise(() => {}) : blob.upload(body, bytes, options)),
+      }
+    },
+    listBlobsFlat: options => container.listBlobsFlat(options),
+  }
+  await using store = azureBlob(hanging)
+  const claims = Array.from({ length: 50 }, (_, index) => claimOf(`hung ${index}`, { ttl: 30_000 }))
+  const other = claimOf('not hung', { ttl: 30_000 })
+  for (const claim of [...claims, other]) await hold(store, claim)
+  hang = 50
+  const renewals = claims.map(claim => store.renew(claim, signal))
+  await until('they hang', () => hang === 0)
+  expect(await store.renew(other, signal)).toMatchObject({ held: true })
+  for (const renewed of await Promise.all(renewals)) expect(renewed).toMatchObject({ held: true }) // by their copies
+})
+
 test('a login without a permission is refused as such, and once it is granted it serves', async () => {
   await container.createIfNotExists()
   const withPermissions = async (permissions: string): Promise<ContainerClient> => {

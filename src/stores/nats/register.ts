@@ -15,6 +15,8 @@ const DAYS = 32
 /** Milliseconds until a watch that has ended is begun again. */
 const PAUSE = 1_000
 
+type Connection = NatsKvm['js']['nc']
+
 interface Opened {
   readonly kvm: NatsKvm
   readonly kv: Kv
@@ -40,9 +42,7 @@ export function registerOf(
     if (discard === 'old') throw notFit(bucket, 'the policy to discard old records')
     const payload = kvm.js.nc.info?.max_payload ?? PAYLOAD
     most = size > 0 ? Math.min(size, payload) : payload
-    const onReconnect = new Set<() => void>()
-    void tell(kvm, onReconnect)
-    return { kvm, kv, onReconnect }
+    return { kvm, kv, onReconnect: listenersOf(kvm.js.nc) }
   }
 
   /** Runs a request on the bucket. Its errors are those of leases. */
@@ -147,7 +147,20 @@ async function follow(
   } while (!signal.aborted)
 }
 
-/** Calls the functions whenever the client has connected again, until the connection is closed. */
-async function tell({ js }: NatsKvm, onReconnect: ReadonlySet<() => void>): Promise<void> {
-  for await (const { type } of js.nc.status()) if (type === 'reconnect') for (const changed of onReconnect) changed()
+/** The connection may outlive stores, and only its end ends what listens to its status. So all stores share that. */
+const listening = new WeakMap<Connection, Set<() => void>>()
+
+/** Functions that are called whenever the client has connected again, until the connection is closed. */
+function listenersOf(connection: Connection): Set<() => void> {
+  const known = listening.get(connection)
+  if (known) return known
+  const onReconnect = new Set<() => void>()
+  listening.set(connection, onReconnect)
+  void tell(connection, onReconnect)
+  return onReconnect
+}
+
+async function tell(connection: Connection, onReconnect: ReadonlySet<() => void>): Promise<void> {
+  for await (const { type } of connection.status())
+    if (type === 'reconnect') for (const changed of onReconnect) changed()
 }

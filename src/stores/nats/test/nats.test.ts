@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { DiscardPolicy } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type NatsCluster, type NatsServer, startNats, startNatsCluster } from '../../../../lab/servers/nats.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { Stack } from '../../../../test/harnesses/stack.ts'
@@ -164,6 +164,16 @@ describe('one server', () => {
     }
     expect(await consumers()).toHaveLength(10)
     await until('nobody listens', async () => !(await consumers()).includes(true))
+  })
+
+  test('stores that were closed leave nothing at the connection of the caller', async () => {
+    const own = await kvmAt(server.address)
+    const listens = vi.spyOn(own.js.nc, 'status')
+    for (let count = 0; count < 3; count += 1) {
+      await using store = nats(own)
+      await hold(store, claimOf(`closed ${count}`))
+    }
+    expect(listens).toHaveBeenCalledOnce()
   })
 
   test('a process ends although its store was closed while it connected', async () => {

@@ -50,6 +50,27 @@ test.each<[string, (store: Store, claim: Claim) => Promise<unknown>, unknown]>([
   expect(await meanwhile(system, ask(system.start(), claim))).toEqual(answer)
 })
 
+test('a claim is not refused while an earlier write of it may have granted the name, although a read lags', async () => {
+  const system = Object.assign(new System(), { mayLag: true })
+  const [other, store] = [system.start(), system.start()]
+  const earlier = claimOf('a', { ttl: 60_000 })
+  await hold(other, earlier)
+  const before = system.records.get(keyOf('a'))
+  await other.release(earlier, signal)
+  await look(store, { name: 'a' })
+  const [{ read, write }, claim] = [system, claimOf('a')]
+  system.write = async (...parameters) => {
+    await write.apply(system, parameters)
+    system.read = async () => before // of a leader that was replaced and does not know it
+    system.write = async () => undefined
+    throw new Error('the connection was reset')
+  }
+  const asked = meanwhile(system, store.acquire(claim, signal))
+  await expect(asked).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: true })
+  Object.assign(system, { read, write })
+  expect(await look(store, { name: 'a' })).toMatchObject([{ owner: claim.owner, state: 'held' }])
+})
+
 describe('a process that knows a newer record than it reads', () => {
   interface Known {
     readonly system: System

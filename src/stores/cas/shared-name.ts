@@ -153,7 +153,7 @@ export class SharedName<Version> {
       if (wanted.length === 0) return
       const wasGuess = isGuess
       isGuess = false
-      const decision = this.#decide(wanted)
+      const decision = this.#decide(wanted, attempts)
       const { state, now, answers } = decision
       if (wasGuess && [...answers.values()].some(isRefusal)) continue
       if (!state) return this.#answer(decision)
@@ -255,7 +255,7 @@ export class SharedName<Version> {
         if (!asked.isRepeatable) this.#settle(asked, () => asked.reject(unknown(this.name, error)))
   }
 
-  #decide(wanted: readonly Pending[]): Decision {
+  #decide(wanted: readonly Pending[], attempts: Attempts): Decision {
     const now = this.#now
     const floor = Math.floor(this.#shared.clock.wall() * 1_000)
     const before = this.#view.state
@@ -269,8 +269,12 @@ export class SharedName<Version> {
       for (const [id, delay] of rules.wakes(asked.id)) wakes.set(id, delay)
     }
     if (state.token > LAST_TOKEN) throw usedUp(this.name)
-    // What a read that lags says of a lease that is gone is true if a write that expects that record happens.
-    const mustWrite = this.#shared.register.mayLag && [...answers.values()].some(isAbsence)
+    // What a read that lags says of a lease that is gone is true if a write that expects that record happens. A refusal is
+    // final only after such a write, too, if an earlier one that grants the request may still happen.
+    const { mayLag } = this.#shared.register
+    const mustWrite = Array.from(answers).some(
+      ([asked, answer]) => (mayLag && isAbsence(answer)) || (isRefusal(answer) && attempts.has(asked)),
+    )
     return { answers, state: mustWrite || isChanged(before, state, now) ? state : undefined, now, wakes }
   }
 

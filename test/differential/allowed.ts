@@ -18,6 +18,11 @@ export interface Leniency extends Slack {
   readonly countsLate?: boolean
   /** May `ahead` count waiters that were passed, until the watch of the client has reported it? */
   readonly countsPassed?: boolean
+  /**
+   * The `retryAfter` of a claim whose request found the name locked by another one, such as one that keeps positions.
+   * Such an answer that the rules do not allow decides nothing.
+   */
+  readonly ifLocked?: number
   /** Does it keep the position of each waiter that is watched, whatever it answered before? @default after `kept` only */
   readonly keepsWatched?: boolean | 'perhaps'
 }

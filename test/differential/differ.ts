@@ -35,6 +35,8 @@ export const POSTGRES: Partial<Rig> = {
   isNarrow: true,
   // A position that is not committed is not counted.
   countsLate: true,
+  // A request that keeps positions locks the name for a moment.
+  ifLocked: 10,
   // A refusal is decided without the lock of the name, and the position is written by the next statement.
   joinsApart: true,
 }

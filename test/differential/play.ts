@@ -94,10 +94,11 @@ class Player {
     if (step.verb === 'back') return this.#setBack(step.ms)
     if (step.verb === 'follow') return this.#follow()
     if (step.verb === 'together') {
-      const waits = (claim: number): boolean => {
-        return this.#states.all.some(({ early }) => early.waiters.some(({ id }) => id === this.#claims[claim]?.id))
-      }
-      return this.#add(await Promise.all(apart(this.#rig, step.requests, waits).map(each => this.#send(each))))
+      const idOf = (claim: number): string => this.#claims[claim]?.id ?? ''
+      const waits = (claim: number): boolean =>
+        this.#states.all.some(({ early }) => early.waiters.some(({ id }) => id === idOf(claim)))
+      const isGone = (claim: number): boolean => this.#states.all.some(({ early }) => early.gone.has(idOf(claim)))
+      return this.#add(await Promise.all(apart(this.#rig, step.requests, waits, isGone).map(each => this.#send(each))))
     }
     if (step.verb !== 'abort') return this.#add([await this.#send(step)])
     const controller = new AbortController()

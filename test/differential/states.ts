@@ -1,4 +1,4 @@
-import type { Grant } from '../../src/contract/store.ts'
+import type { Busy, Grant } from '../../src/contract/store.ts'
 import { allowed, type Leniency } from './allowed.ts'
 import { merged } from './merge.ts'
 import { idOf, type Op } from './op.ts'
@@ -73,6 +73,11 @@ export class States {
     if (after.length === 0 && !isOneStep(this.#leniency))
       for (const state of this.#states) go(state, withoutCopies(parts))
     this.#last = Math.max(this.#last, ...requests.map(({ window }) => window.sent))
+    const { ifLocked } = this.#leniency
+    const isLocked = requests.some(
+      ({ answer }) => ifLocked && (answer?.is as Busy | undefined)?.retryAfter === ifLocked,
+    )
+    if (after.length === 0 && isLocked) throw new Undecided('the name was locked')
     if (after.length === 0) return problem
     this.#states = merged(after)
     if (this.#states.length > MOST_STATES) throw new Undecided(`${this.#states.length} states are possible`)

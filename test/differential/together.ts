@@ -18,16 +18,24 @@ export interface Sent {
   readonly joinsAfter?: Sent
 }
 
-/** Requests of which none sees another one between its two steps. `waits`: may this claim wait? */
+/**
+ * Requests of which none sees another one between its two steps. `waits`: may this claim wait? `isGone`: was it withdrawn?
+ * Then its first step may be seen until the second one refuses it.
+ */
 export function apart(
   { isSplit, joinsLater, grantsLate }: Slack,
   all: readonly Request[],
   waits: (claim: number) => boolean,
+  isGone: (claim: number) => boolean,
 ): readonly Request[] {
   const requests = grantsLate ? all.filter(({ verb }) => verb !== 'break') : all
   const claims = requests.map(each => ('claim' in each ? each.claim : undefined))
   const isFirst = (_: Request, index: number): boolean => claims.indexOf(claims[index]) === index
-  if (isSplit) return requests.filter((request, index) => request.verb !== 'inspect' && isFirst(request, index))
+  if (isSplit)
+    return requests.filter((request, index) => {
+      const isRefused = (request.verb === 'acquire' || request.verb === 'copy') && isGone(request.claim)
+      return request.verb !== 'inspect' && !isRefused && isFirst(request, index)
+    })
   if (!joinsLater && !grantsLate) return requests
   // An acquire that is under way may still be granted by the position that its claim had before it was released (R4). Over
   // etcd, it may itself end what the release would have found.

@@ -127,8 +127,8 @@ export class AdvisoryStore implements Store {
       if (other.state === 'leaving') await other.left
       else if (other.state === 'asked') {
         const answer = isOwn ? await other.answer : await other.answer?.catch(() => undefined)
-        // The refusal of a withdrawn claim says nothing about the name.
-        if (answer && (isOwn || (!answer.held && !this.#holdings.isWithdrawn(other.claim.id)))) return answer
+        // A grant lasts only from the time of the other attempt. The refusal of a withdrawn claim says nothing about the name.
+        if (answer && !answer.held && (isOwn || !this.#holdings.isWithdrawn(other.claim.id))) return answer
       } else {
         const grant = isOwn ? await this.#refresh(other, claim, signal, false) : busy(claim, other)
         if (grant) return grant

@@ -1,0 +1,40 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Pool } from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
+import { startProxy } from '../../../../lab/servers/proxy.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import type { Store } from '../../../contract/store.ts'
+import { advisory } from '../index.ts'
+import { acquire, claimOf, look } from './support.ts'
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(() => server.stop())
+
+/** A store whose session is open. */
+async function openAt(url: string): Promise<Store> {
+  const store = advisory(new Pool({ connectionString: url }), { create: true })
+  await look(store, { prefix: '' })
+  return store
+}
+
+test('R6: an attempt that waits for the grant of an earlier one holds for a ttl from its own time', async () => {
+  await using proxy = await startProxy(server)
+  await using store = await openAt(server.urlBy(proxy.port))
+  await using other = await openAt(server.url())
+  const claim = claimOf('asked again', { ttl: 1_500 })
+  proxy.down.hold()
+  acquire(store, claim).catch(() => {}) // a busy machine may take longer than its 500 ms
+  await sleep(400)
+  const sent = performance.now()
+  const second = acquire(store, claim)
+  proxy.down.pass()
+  expect(await second).toMatchObject({ held: true, ttl: 1_500 })
+  const next = claimOf('asked again', { ttl: 300 })
+  await until('it is passed on', async () => (await acquire(other, next)).held)
+  expect(performance.now() - sent).toBeGreaterThanOrEqual(1_498)
+})

@@ -126,7 +126,7 @@ export class AdvisoryStore implements Store {
       const isOwn = other.claim.id === claim.id
       if (other.state === 'leaving') await other.left
       else if (other.state === 'asked') {
-        const answer = isOwn ? await other.answer : await other.answer?.catch(() => undefined)
+        const answer = await other.answer?.catch(() => undefined)
         // A grant lasts only from the time of the other attempt. The refusal of a withdrawn claim says nothing about the name.
         if (answer && !answer.held && (isOwn || !this.#holdings.isWithdrawn(other.claim.id))) return answer
       } else {

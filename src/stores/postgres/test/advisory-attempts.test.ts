@@ -6,7 +6,7 @@ import { startProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
 import { advisory } from '../index.ts'
-import { acquire, claimOf, look } from './support.ts'
+import { acquire, claimOf, failureOf, look } from './support.ts'
 
 let server: PostgresServer
 
@@ -37,4 +37,18 @@ test('R6: an attempt that waits for the grant of an earlier one holds for a ttl 
   const next = claimOf('asked again', { ttl: 300 })
   await until('it is passed on', async () => (await acquire(other, next)).held)
   expect(performance.now() - sent).toBeGreaterThanOrEqual(1_498)
+})
+
+test('R13: an attempt is granted although an earlier one, for which it waits, is given up', async () => {
+  await using proxy = await startProxy(server)
+  await using store = advisory(new Pool({ connectionString: server.urlBy(proxy.port) }), { create: true })
+  const claim = claimOf('given up')
+  const abort = new AbortController()
+  proxy.up.hold()
+  const first = failureOf(store.acquire(claim, abort.signal))
+  const second = acquire(store, claim)
+  abort.abort(new Error('no longer wanted'))
+  proxy.up.pass()
+  expect(await second).toMatchObject({ held: true })
+  expect(await first).toMatchObject({ message: 'no longer wanted' })
 })

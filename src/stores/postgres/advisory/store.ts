@@ -124,7 +124,7 @@ export class AdvisoryStore implements Store {
       const other = this.#holdings.of(key)
       if (!other) return this.#holdings.ask(claim, key, holding => this.#take(holding, signal))
       const isOwn = other.claim.id === claim.id
-      if (other.state === 'leaving') await other.left
+      if (other.state === 'leaving') await other.left?.catch(() => {})
       else if (other.state === 'asked') {
         const answer = await other.answer?.catch(() => undefined)
         // A grant lasts only from the time of the other attempt. The refusal of a withdrawn claim says nothing about the name.

@@ -6,7 +6,7 @@ import { startProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
 import { advisory } from '../index.ts'
-import { acquire, claimOf, failureOf, look } from './support.ts'
+import { acquire, claimOf, failureOf, hold, look, signal } from './support.ts'
 
 let server: PostgresServer
 
@@ -51,4 +51,17 @@ test('R13: an attempt is granted although an earlier one, for which it waits, is
   proxy.up.pass()
   expect(await second).toMatchObject({ held: true })
   expect(await first).toMatchObject({ message: 'no longer wanted' })
+})
+
+test('R13: a claim is granted although the release for which it waits fails', async () => {
+  await using proxy = await startProxy(server)
+  await using store = await openAt(server.urlBy(proxy.port))
+  const held = claimOf('released in vain')
+  await hold(store, held)
+  const cut = proxy.cutAfterRequest('pg_advisory_unlock')
+  const released = failureOf(store.release(held, signal))
+  const next = acquire(store, claimOf('released in vain'))
+  await cut
+  expect(await released).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  expect(await next).toMatchObject({ held: true })
 })

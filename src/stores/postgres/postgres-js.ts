@@ -26,7 +26,7 @@ interface Options {
   readonly host: readonly string[]
   readonly port: readonly number[]
   readonly path?: string | false
-  readonly socket?: unknown
+  readonly socket?: (options: object) => unknown
   readonly ssl?: boolean | string | object
 }
 
@@ -69,16 +69,23 @@ async function open(client: Sql, addresses: Address[], signal: AbortSignal): Pro
     onparameter: undefined,
     onnotice: () => {}, // it would print notices
     ssl: endedBy(over.signal, options.ssl),
-    socket: options.socket ?? (async () => (socket = await connectTo(addresses, signal))),
+    async socket(parsed: object) {
+      // It would silently connect again for its next query, without what the store set on the first connection.
+      if (!isOpen) throw new Error('the connection has ended')
+      if (options.socket) return options.socket(parsed)
+      socket = await connectTo(addresses, signal)
+      return socket
+    },
     onnotify: (channel: string, message: string) => notified.get(channel)?.(message),
     onclose() {
-      isOpen = false
+      close()
       for (const end of ends) end()
     },
   })
   // postgres.js has a TLS socket over this one. The TLS socket is destroyed first: a write to a destroyed socket fails, and
   // without a listener that error would end the process.
   const close = (): void => {
+    isOpen = false
     const destroy = (): void => {
       over.abort()
       socket?.destroy()

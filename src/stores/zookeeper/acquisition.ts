@@ -159,7 +159,7 @@ export class Acquisition {
 
   /** Creates a node for the claim. `seen`: the queue, if it was read. */
   async #put(attempt: Attempt, seen: Queue | undefined): Promise<{ position: Position; queue: Queue }> {
-    const { claim, group, waiting } = attempt
+    const { claim, signal, group, waiting } = attempt
     const { name, limit = 1, queue: mayWait } = claim
     const isFree = seen ? seen.nodes.length === 0 : !mayWait || !this.#isBehindOwn(attempt)
     const kind = limit === 1 && isFree ? 'c' : mayWait ? 'w' : 't'
@@ -167,8 +167,8 @@ export class Acquisition {
     const home = kind === 'w' ? waiting : group
     const connection = await home.connection(0)
     const roundTrip = await this.#roundTripOn(connection, attempt)
-    attempt.signal.throwIfAborted() // it may have waited for the session (R13)
-    return home.put(connection, claim, kind, roundTrip)
+    signal.throwIfAborted() // it may have waited for the session (R13)
+    return home.put(connection, claim, kind, roundTrip, signal)
   }
 
   /** Replaces the node of the claim by one that waits, in the same position. `undefined`: the node is gone. */

@@ -97,6 +97,7 @@ export class Group implements Listener {
     claim: Claim,
     kind: 'c' | 'w' | 't',
     roundTrip = 0,
+    signal?: AbortSignal,
   ): Promise<{ position: Position; queue: Queue }> {
     const { name, id } = claim
     const { paths, acl } = this.#settings
@@ -116,7 +117,7 @@ export class Group implements Listener {
       throw error
     }
     const [created, seen] = await this.#parents
-      .make(connection, name, creation, () => this.queues.look(connection, name))
+      .make(connection, name, creation, () => this.queues.look(connection, name), signal)
       .catch(forgetIfRefused)
     if (created.status === 'rejected') return forgetIfRefused(created.reason)
     const { path, stat } = created.value

@@ -1,3 +1,4 @@
+import { NEVER } from '../wire/timeouts.ts'
 import type { Connection } from './connection.ts'
 import { isRefused } from './failure.ts'
 import type { Paths } from './paths.ts'
@@ -25,16 +26,18 @@ export class Parents {
 
   /**
    * Sends `request`, which creates a node of a claim. Before it, creates the node of its name, unless that is known to
-   * exist. If all parents are missing, it creates them and tries again. `alongside` is sent after it each time. If this
-   * rejects `Refused`, nothing was created.
+   * exist. If all parents are missing, it creates them and tries again, unless `signal` aborts: a withdrawal may have
+   * looked for the node by then. `alongside` is sent after it each time. If this rejects `Refused`, nothing was created.
    */
   async make<Made, Also>(
     connection: Connection,
     name: string,
     request: Request<Made>,
     alongside: () => Promise<Also>,
+    signal: AbortSignal = NEVER,
   ): Promise<[PromiseSettledResult<Made>, PromiseSettledResult<Also>]> {
     for (let attempt = 0; ; attempt++) {
+      signal.throwIfAborted()
       const making = this.#makeName(connection, name)
       const creating = this.#send(connection, request) as Promise<Made>
       const [made, created, also] = await Promise.allSettled([making, creating, alongside()])

@@ -5,10 +5,12 @@ import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
 import { systemClock } from '../../../contract/time.ts'
-import { create } from '../protocol.ts'
+import { Group } from '../group.ts'
+import { create, createContainer, remove } from '../protocol.ts'
 import { ZooKeeperStore } from '../store.ts'
 import {
   claimOf,
+  connectionTo,
   failureOf,
   hold,
   holdBack,
@@ -243,6 +245,37 @@ test('an acquire that is answered after its withdrawal has failed keeps no node'
   await sweep(store, claim.ttl)
   expect(await nodesOf(server, claim.name)).toEqual([])
   await store[Symbol.asyncDispose]()
+})
+
+test('an acquire that was given up creates no node after its withdrawal', async () => {
+  await using store = storeOf(server)
+  const [before, claim] = [claimOf('emptied'), claimOf('emptied')]
+  await hold(store, claimOf('kept')) // so the session stays
+  await hold(store, before)
+  await store.release(before, signal)
+  const admin = await connectionTo(server)
+  await admin.send(remove('/holdfast/emptied')) // as the server removes empty containers
+  const { send } = Group.prototype
+  const { op } = create('', '', [], 'ephemeral')
+  const refused = Promise.withResolvers<() => void>()
+  let creations = 0
+  vi.spyOn(Group.prototype, 'send').mockImplementation(async function (this: Group, connection, request) {
+    if (request.op !== op || ++creations > 1) return send.call(this, connection, request)
+    return send.call(this, connection, request).catch(async error => {
+      await new Promise<void>(pass => refused.resolve(pass))
+      throw error
+    })
+  })
+  const controller = new AbortController()
+  const late = failureOf(store.acquire(claim, controller.signal))
+  const pass = await refused.promise
+  await admin.send(createContainer('/holdfast/emptied', { permissions: 31, scheme: 'world', id: 'anyone' }))
+  controller.abort(new Error('given up'))
+  expect(await store.release(claim, signal)).toBe('gone')
+  pass()
+  expect(await late).toMatchObject({ message: 'given up' })
+  expect(creations).toBe(2) // its own, and the tombstone
+  admin.end(new Error('the test is over'))
 })
 
 test.each([false, true])('a grant that is answered after a pause keeps its node (of a waiter: %s)', async waits => {

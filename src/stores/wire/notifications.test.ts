@@ -28,6 +28,23 @@ test('a subscription that is being opened when the address moves is replaced bef
   notifications.close()
 })
 
+test('no signal outlives the opening of a subscription, since clients leave listeners at it', async () => {
+  const signals: AbortSignal[] = []
+  const ended: (() => void)[] = []
+  const subscribe = async (_: unknown, end: () => void, signal: AbortSignal): Promise<Connection> => {
+    signals.push(signal)
+    ended.push(end)
+    return { close: () => {} } as Connection
+  }
+  const notifications = new Notifications(systemClock(), { subscribe, failure: error => storeError(error) })
+  await notifications.watch('a', () => {}, never)
+  ended[0]?.()
+  await notifications.watch('b', () => {}, never)
+  expect(new Set(signals).size).toBe(2)
+  notifications.close()
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false, false])
+})
+
 test('when a subscription ends, its waiters ask at once, before there is another', async () => {
   let end = (): void => {}
   const subscribe = async (_: unknown, ended: () => void): Promise<Connection> => {

@@ -112,7 +112,15 @@ export class Notifications {
       isLost = true
       if (connection && this.#connection === connection) this.#lose(connection)
     }
-    connection = await this.#channel.subscribe(message => this.notify(message), ended, this.#end.signal)
+    // Clients pass their signal to net.connect(), which leaves a listener at it, and this store may connect for years.
+    const opening = new AbortController()
+    const stop = (): void => opening.abort(this.#end.signal.reason)
+    this.#end.signal.addEventListener('abort', stop)
+    try {
+      connection = await this.#channel.subscribe(message => this.notify(message), ended, opening.signal)
+    } finally {
+      this.#end.signal.removeEventListener('abort', stop)
+    }
     if (isLost || moves !== this.#moves || this.#end.signal.aborted) {
       connection.close()
       if (!isLost && !this.#end.signal.aborted) return this.#begin()

@@ -23,8 +23,10 @@ const PATIENCE = 500
  */
 export function isPlain({ host, port }: Endpoint, { ask, answer }: Question, signal?: AbortSignal): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
-  const socket = connect({ host, port, lookup, signal }, () => socket.write(ask)).unref()
-  const stopTimer = afterReads(PATIENCE, () => socket.destroy())
+  const socket = connect({ host, port, lookup }, () => socket.write(ask)).unref()
+  const stop = (): void => void socket.destroy()
+  const stopTimer = afterReads(PATIENCE, stop)
+  signal?.addEventListener('abort', stop)
   socket.once('data', data => {
     resolve(answer.test(String(data)))
     socket.destroy()
@@ -32,6 +34,7 @@ export function isPlain({ host, port }: Endpoint, { ask, answer }: Question, sig
   socket.on('error', () => {})
   socket.once('close', () => {
     stopTimer()
+    signal?.removeEventListener('abort', stop)
     resolve(false)
   })
   return promise

@@ -1,5 +1,5 @@
 import dns from 'node:dns'
-import { once } from 'node:events'
+import { getEventListeners, once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import fc from 'fast-check'
@@ -51,6 +51,21 @@ describe('a connection', () => {
     expect(await connection.send(exists('/a'))).toEqual(read)
     expect(connection.lastZxid).toBe(5n)
     connection.end(new Disconnected('over'))
+  })
+
+  test('ends when its signal aborts, and leaves no listener at it otherwise', async () => {
+    ;(await opened(hello)).end(new Disconnected('over'))
+    const controller = new AbortController()
+    const { signal } = controller
+    const open = async (): Promise<Connection> => {
+      const { port } = (server as Server).address() as AddressInfo
+      return Connection.open({ host: '127.0.0.1', port }, way, NEW, PATIENCE, PATIENCE, signal)
+    }
+    ;(await open()).end(new Disconnected('over'))
+    await vi.waitFor(() => expect(getEventListeners(signal, 'abort')).toEqual([]))
+    const connection = await open()
+    controller.abort()
+    expect(connection.isOpen).toBe(false)
   })
 
   test('rejects with the error of the server, and stays usable', async () => {

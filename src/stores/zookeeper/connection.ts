@@ -89,12 +89,17 @@ export class Connection {
     signal?: AbortSignal,
   ): Promise<Connection> {
     const { tls, auth } = way
-    const target = { host: server.host, port: server.port, lookup, signal }
+    const target = { host: server.host, port: server.port, lookup }
     // An IP address must not be sent as a server name (RFC 6066), and Node warns about it. The certificate is still checked
     // against it.
     const name = isIP(server.host) ? {} : { servername: server.host }
     const socket = tls ? connectTls({ ...name, ...tls, ...target }) : connectTcp(target)
     const connection = new Connection(socket, patience, handshake.lastZxid)
+    if (signal) {
+      const stop = (): void => connection.end(new Disconnected('it was given up'))
+      signal.addEventListener('abort', stop)
+      socket.once('close', () => signal.removeEventListener('abort', stop)) // net.connect() would leave its own
+    }
     return new Promise((resolve, reject) => {
       const stopTimeout = afterReads(opening, () => connection.end(noAnswer(opening)))
       connection.onEnd = () => {

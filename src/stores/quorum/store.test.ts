@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { busy, claim, granted, never, ScriptedMember } from '../../../test/scripted-member.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { guaranteesOf } from '../redlock/guarantees.ts'
+import type { Renewal } from './member.ts'
 import { QuorumStore } from './store.ts'
 
 const NODE_TIMEOUT = 50
@@ -66,6 +67,49 @@ test('a claim that is aborted once it has won is left to its release, which wake
   await clock.advance(10)
   expect(await failure).toBe(controller.signal.reason)
   expect(members.flatMap(({ asked }) => asked)).toEqual(['vote', 'vote', 'vote'])
+})
+
+describe('a renewal that finds no majority', () => {
+  const signal = new AbortController().signal
+  const held: Renewal = { state: 'held', token: 7 }
+  /** The first and third node have forgotten the lease, and give it back. The second does not answer. */
+  const scripted = (): ScriptedMember[] =>
+    Array.from({ length: 3 }, (_, index) => {
+      const member = new ScriptedMember(`node ${index}`)
+      member.onRenew = index === 1 ? never : restore => (restore ? held : { state: 'free', token: 0 })
+      return member
+    })
+  const verbs = (members: readonly ScriptedMember[]): string[] => members.flatMap(({ asked }) => asked)
+
+  test('ends what a minority still holds', async () => {
+    const [clock, members] = [new VirtualClock(), scripted()]
+    const answer = storeOf(members, clock).renew({ ...claim, token: 7n }, signal)
+    await clock.advance(2_000)
+    expect(await answer).toBeUndefined()
+    expect(verbs(members).filter(verb => verb === 'release')).toHaveLength(3)
+  })
+
+  test('R3, R6: ends and denies nothing once a later one was sent', async () => {
+    const [clock, members] = [new VirtualClock(), scripted()]
+    const store = storeOf(members, clock)
+    const early = store.renew({ ...claim, token: 7n }, signal).catch(error => error)
+    ;(members[1] as ScriptedMember).onRenew = () => held
+    expect(await store.renew({ ...claim, token: 7n }, signal)).toMatchObject({ token: 7n })
+    await clock.advance(2_000)
+    expect(await early).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    expect(verbs(members)).not.toContain('release')
+  })
+
+  test('R3: ends nothing after it was given up', async () => {
+    const [clock, members, controller] = [new VirtualClock(), scripted(), new AbortController()]
+    const answer = storeOf(members, clock)
+      .renew({ ...claim, token: 7n }, controller.signal)
+      .catch(error => error)
+    controller.abort()
+    await clock.advance(2_000)
+    expect(await answer).toBe(controller.signal.reason)
+    expect(verbs(members)).not.toContain('release')
+  })
 })
 
 test('R11: a listing shows that a node serves again, although nothing else asks it', async () => {

@@ -55,6 +55,8 @@ export class QuorumStore implements Store {
   /** The lowest number that the next attempt may have. */
   #least = 0
   #attempt: number | undefined
+  /** The latest renewal of each claim, while it is in flight. */
+  readonly #renewals = new Map<string, object>()
   #isClosed = false
 
   constructor(members: readonly Member[], options: QuorumOptions) {
@@ -69,6 +71,7 @@ export class QuorumStore implements Store {
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     this.#begin(signal)
     this.#checkTtl(claim.ttl)
+    this.#renewals.delete(claim.id)
     const { clock } = this.#environment
     const started = clock.now()
     const limit = requestLimit(claim.ttl, this.guarantees.acquireShare)
@@ -99,8 +102,18 @@ export class QuorumStore implements Store {
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     this.#begin(signal)
     this.#checkTtl(claim.ttl)
-    const token = await renew(this.#quorum, claim)
-    if (token !== undefined) return { held: true, token: BigInt(token), ttl: this.#granted(claim.ttl) }
+    const own = {}
+    this.#renewals.set(claim.id, own)
+    try {
+      const token = await renew(this.#quorum, claim)
+      if (token !== undefined) return { held: true, token: BigInt(token), ttl: this.#granted(claim.ttl) }
+      // A later request of the claim may have restored the votes that this one did not find.
+      signal.throwIfAborted()
+      if (this.#renewals.get(claim.id) !== own)
+        throw new LeaseError('OUTCOME_UNKNOWN', 'it was overtaken by a later renewal')
+    } finally {
+      if (this.#renewals.get(claim.id) === own) this.#renewals.delete(claim.id)
+    }
     // Votes that a minority still has for the claim would only block others.
     for (const node of this.#quorum.nodes) void this.#quorum.tell(node, member => member.release(claim))
     return undefined

@@ -105,7 +105,7 @@ async function disagreement(member: RedisMember, trace: string, states: readonly
     const { server: at, request, token } = happened
     if (at === 0) continue
     const name = `${trace} at ${at}`
-    const said = await ask(member, name, request)
+    const said = await ask(member, name, request, step)
     const vote = servers.find(([number]) => number === at)?.[1].vote
     const { holder } = (await member.look(name, 0)).value
     const [is, should] = [
@@ -120,7 +120,12 @@ async function disagreement(member: RedisMember, trace: string, states: readonly
 const idOf = (claim: number): string => String(claim).repeat(32)
 
 /** The token that the server answers; 1 for another answer than no. */
-async function ask(member: RedisMember, name: string, request: State['happened']['request']): Promise<number> {
+async function ask(
+  member: RedisMember,
+  name: string,
+  request: State['happened']['request'],
+  step: number,
+): Promise<number> {
   const { verb, attempt, seen } = request
   const about = { name, id: idOf(request.claim), owner: 'it', note: '', ttl: 60_000, queue: false }
   const claim: Claim = { ...about, token: BigInt(request.token) }
@@ -129,7 +134,7 @@ async function ask(member: RedisMember, name: string, request: State['happened']
     return value?.kind === 'granted' ? value.token : 0
   }
   if (verb === 'commit') return (await member.commit(claim, seen, request.token)).value ? request.token : 0
-  if (verb === 'renew') return (await member.renew(claim, true)).value.token
+  if (verb === 'renew') return (await member.renew(claim, true, step)).value.token
   if (verb === 'release') return Number((await member.release(claim)).value)
   // A vote that ends by itself leaves the last token as it is, as a withdrawal does.
   return Number((await member.concede(claim, verb === 'lapse' ? Number.MAX_SAFE_INTEGER : attempt)).value)

@@ -18,9 +18,10 @@ export interface Member {
   commit(claim: Claim, seen: number, token: number): Promise<Answer<boolean>>
   /**
    * Renews its vote for the claim. With `restore` it votes again for a claim that has lost the vote, if it gave no other
-   * claim a higher token. The note then has a revision below those of `annotate`, and above that of a vote.
+   * claim a higher token. The note then has a revision below those of `annotate`, and above that of a vote. A renewal never
+   * shortens one that has a higher `number`: over another connection it may arrive after that.
    */
-  renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>>
+  renew(claim: Claim, restore: boolean, number: number): Promise<Answer<Renewal>>
   /** Writes the claim's note to its vote, unless the vote has this `revision` or a higher one. Otherwise like `renew`. */
   annotate(claim: Claim, revision: number): Promise<Answer<Renewal>>
   /**

@@ -18,13 +18,13 @@ function script(members: ScriptedMember[], answers: readonly (Renewal | typeof n
 test('a majority renews, and other nodes are not waited for', async () => {
   const [quorum, members] = quorumOf(5)
   script(members, [held, held, held, never, never])
-  expect(await renew(quorum, holder)).toBe(7)
+  expect(await renew(quorum, holder, 1)).toBe(7)
 })
 
 test('nodes that lost the vote get it again once a majority holds', async () => {
   const [quorum, members] = quorumOf(5)
   script(members, [free, held, held, held, lost])
-  expect(await renew(quorum, holder)).toBe(7)
+  expect(await renew(quorum, holder, 1)).toBe(7)
   await expect
     .poll(() => members.map(({ asked }) => asked.join(' ')))
     .toEqual(['renew restore', 'renew', 'renew', 'renew', 'renew'])
@@ -33,44 +33,44 @@ test('nodes that lost the vote get it again once a majority holds', async () => 
 test('a majority that was lost is restored if one node still holds and no other claim got a vote since', async () => {
   const [quorum, members] = quorumOf(5)
   script(members, [held, free, free, lost, lost])
-  expect(await renew(quorum, holder)).toBe(7)
+  expect(await renew(quorum, holder, 1)).toBe(7)
 })
 
 test('nodes that lost the vote may answer first', async () => {
   const [quorum, members] = quorumOf(5)
   script(members, [free, free, free, held, never])
-  expect(await renew(quorum, holder)).toBe(7)
+  expect(await renew(quorum, holder, 1)).toBe(7)
 })
 
 test('a lease that no node has any more has expired', async () => {
   const [quorum, members] = quorumOf(3)
   script(members, [free, free, free])
-  expect(await renew(quorum, holder)).toBeUndefined()
+  expect(await renew(quorum, holder, 1)).toBeUndefined()
   expect(members.flatMap(({ asked }) => asked)).not.toContain('restore')
 })
 
 test('a lease is lost when a majority is lost, whatever the other nodes answer', async () => {
   const [quorum, members] = quorumOf(5)
   script(members, [held, held, lost, lost, lost])
-  expect(await renew(quorum, holder)).toBeUndefined()
+  expect(await renew(quorum, holder, 1)).toBeUndefined()
 })
 
 test('a minority is unknown', async () => {
   const [quorum, members] = quorumOf(3)
   script(members, [held, never, never])
   for (const member of members) await quorum.nodes[members.indexOf(member)]?.ask(each => each.release(claim))
-  await expect(renew(quorum, holder)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  await expect(renew(quorum, holder, 1)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })
 
 test('quarantined nodes do not count, and get the lease again', async () => {
   const [quorum, members] = quorumOf(3)
   script(members, [held, held, free])
   ;(members[2] as ScriptedMember).votesIn = 1_000
-  expect(await renew(quorum, holder)).toBe(7)
+  expect(await renew(quorum, holder, 1)).toBe(7)
   await expect.poll(() => members[2]?.asked).toEqual(['renew', 'restore'])
 
   const [few, doubtful] = quorumOf(3)
   script(doubtful, [held, held, held])
   for (const member of doubtful.slice(1)) member.votesIn = 1_000
-  await expect(renew(few, holder)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryAfter: 1_000 })
+  await expect(renew(few, holder, 1)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryAfter: 1_000 })
 })

@@ -10,11 +10,12 @@ export const isFree = ({ state }: Renewal): boolean => state === 'free'
 /**
  * Renews the votes of a claim. Resolves to its token, or to `undefined` if the claim has certainly lost its majority.
  * Rejects if that is unknown. A node that lost its vote, for example by a restart, is asked to vote again: otherwise the
- * majority would shrink over time (redsync#149). A lease that no node knows has expired, and is not restored.
+ * majority would shrink over time (redsync#149). A lease that no node knows has expired, and is not restored. `number` is
+ * higher than those of all earlier renewals.
  */
-export async function renew(quorum: Quorum, claim: Claim): Promise<number | undefined> {
+export async function renew(quorum: Quorum, claim: Claim, number: number): Promise<number | undefined> {
   const { majority, size } = quorum
-  const restore = (member: Member): Promise<Answer<Renewal>> => member.renew(claim, true)
+  const restore = (member: Member): Promise<Answer<Renewal>> => member.renew(claim, true, number)
   let isHolding = false
   const restoreAt = (node: Node, renewal: Renewal | undefined): void => {
     if (isHolding && renewal?.state === 'free' && claim.token !== undefined) void quorum.tell(node, restore)
@@ -29,7 +30,7 @@ export async function renew(quorum: Quorum, claim: Claim): Promise<number | unde
     const canRestore = held > 0 && held + free >= majority && held + tally.pending < majority
     return canRestore || held + free + tally.pending < majority || tally.pending === 0 ? tally : undefined
   }
-  const first = await quorum.poll(member => member.renew(claim, false), judge, { late: restoreAt })
+  const first = await quorum.poll(member => member.renew(claim, false, number), judge, { late: restoreAt })
   const held = first.counted.filter(({ value }) => isHeld(value)).map(({ value }) => value)
   if (isHolding) {
     for (const { node, value } of [...first.counted, ...first.quarantined]) restoreAt(node, value)

@@ -105,7 +105,7 @@ export class QuorumStore implements Store {
     const own = {}
     this.#renewals.set(claim.id, own)
     try {
-      const token = await renew(this.#quorum, claim)
+      const token = await renew(this.#quorum, claim, this.#nextAttempt())
       if (token !== undefined) return { held: true, token: BigInt(token), ttl: this.#granted(claim.ttl) }
       // A later request of the claim may have restored the votes that this one did not find.
       signal.throwIfAborted()
@@ -224,7 +224,7 @@ export class QuorumStore implements Store {
   }
 
   /**
-   * The number of the next attempt, in microseconds. It is the lowest token of the attempt, so that nodes that missed
+   * The number of the next attempt, renewal or note, in microseconds. It is the lowest token of the attempt, so that nodes that missed
    * earlier grants still vote with the same token. No two attempts of a claim have the same number, whatever the clock
    * does: an attempt that is given up takes back its votes and those of earlier attempts. Claims of one turn of the event
    * loop share a number, which a joint request then contains once.

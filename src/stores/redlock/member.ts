@@ -20,6 +20,12 @@ import { PAGE, script } from './script.ts'
 /** The revision of a restored note: above that of the vote, and below those of later changes. */
 const RESTORED = 1
 
+/**
+ * Is added to the number of a renewal, which makes it higher than every attempt. A renewed vote is part of a lease, and the late
+ * withdrawal of an attempt must not free it.
+ */
+const RENEWED = 2 ** 52
+
 export interface RedisMemberOptions {
   readonly name: string
   readonly prefix: string
@@ -66,9 +72,10 @@ export class RedisMember implements Member {
     return this.#ask({ name, id, verb: 'commit', parameters }, isDone, requestLimit(ttl, this.#options.acquireShare))
   }
 
-  renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>> {
+  renew(claim: Claim, restore: boolean, number: number): Promise<Answer<Renewal>> {
     const { name, ttl } = claim
-    const parameters = `${ttl} ${ttl + MEMORY} ${restore ? `1 ${detailsOf(claim, RESTORED)}` : '0 '}`
+    const attempt = `${restore ? 1 : 0} ${RENEWED + number}`
+    const parameters = `${ttl} ${ttl + MEMORY} ${attempt} ${restore ? detailsOf(claim, RESTORED) : ''}`
     return this.#ask({ name, id: withToken(claim), verb: 'renew', parameters }, renewalOf, requestLimit(ttl))
   }
 

@@ -60,8 +60,8 @@ export class RemoteMember implements Member {
     return this.#ask(claim.ttl, server => server.commit(claim, seen, token))
   }
 
-  renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>> {
-    return this.#ask(claim.ttl, server => server.renew(claim, restore))
+  renew(claim: Claim, restore: boolean, number: number): Promise<Answer<Renewal>> {
+    return this.#ask(claim.ttl, server => server.renew(claim, restore, number))
   }
 
   annotate(claim: Claim, revision: number): Promise<Answer<Renewal>> {

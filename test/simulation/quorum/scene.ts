@@ -62,7 +62,7 @@ export class Scene {
   }
 }
 
-type Verb = 'vote' | 'commit' | 'raise'
+type Verb = 'vote' | 'commit' | 'renew' | 'restore' | 'raise'
 
 export class Process {
   readonly store: QuorumStore
@@ -82,6 +82,7 @@ export class Process {
       return change<Member>(member, {
         vote: (...asked) => this.#passing('vote', index, () => member.vote(...asked)),
         commit: (...asked) => this.#passing('commit', index, () => member.commit(...asked)),
+        renew: (...asked) => this.#passing(asked[1] ? 'restore' : 'renew', index, () => member.renew(...asked)),
         raise: (...asked) => this.#passing('raise', index, () => member.raise(...asked)),
       })
     })

@@ -161,6 +161,27 @@ test('an abandoned attempt removes nothing of a later one, although the clock wa
   expect(await scene.outcome(process.store.renew({ ...claim, token }, never))).toMatchObject({ token })
 })
 
+test.each(['renew', 'restore'] as const)(
+  'a late %s of a renewal that was answered shortens no later one',
+  async verb => {
+    const scene = new Scene(3)
+    const [holder, other] = [await scene.process(), await scene.process()]
+    const claim = holder.claim('holder', 300)
+    holder.reaches(...(verb === 'restore' ? [0, 1] : [0, 1, 2]))
+    const held = { ...claim, token: await holder.token(claim) }
+    holder.reaches(0, 1, 2)
+    const send = holder.keep(verb, 2)
+    await scene.outcome(holder.store.renew(held, never))
+    await scene.pass(200)
+    holder.reaches(0, 2)
+    expect(await scene.outcome(holder.store.renew({ ...held, ttl: 1_500 }, never))).toMatchObject({ held: true })
+    send()
+    await scene.pass(400)
+    other.reaches(1, 2)
+    expect(await scene.outcome(other.acquire(other.claim('other')))).toMatchObject({ held: false })
+  },
+)
+
 describe('a break', () => {
   test('returns a token above one that is known only to a node without the lease', async () => {
     const scene = new Scene(3)

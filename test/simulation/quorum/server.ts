@@ -9,8 +9,8 @@ import type { World } from '../world.ts'
 /** Microseconds: a server lets no clock of a client take its counters further ahead of its own. */
 const MOST_AHEAD = 10_000_000
 
-/** No attempt that was given up takes back what was renewed. */
-const RENEWED = Number.MAX_SAFE_INTEGER
+/** Is added to the number of a renewal. No attempt that was given up takes back what was renewed. */
+const RENEWED = 2 ** 52
 
 const LONG_AGO = 1e9
 
@@ -174,13 +174,8 @@ export class VotingServer {
       return { kind: 'withdrawn' }
     }
     if (lease?.claim.id === id) {
-      const isLonger = lease.ends - now > ttl
-      name.lease = {
-        ...lease,
-        attempt: Math.max(attempt, lease.attempt),
-        ttl: isLonger ? lease.ttl : ttl,
-        ends: isLonger ? lease.ends : now + ttl,
-      }
+      const { ttl: longest, ends } = lease.ends - now > ttl ? lease : { ttl, ends: now + ttl }
+      name.lease = { ...lease, attempt: Math.max(attempt, lease.attempt), ttl: longest, ends }
       return { kind: 'granted', token: name.token }
     }
     if (!lease) {
@@ -202,7 +197,7 @@ export class VotingServer {
     return true
   }
 
-  renew(claim: Claim, restore: boolean): Renewal {
+  renew(claim: Claim, restore: boolean, number: number): Renewal {
     const { id, ttl } = claim
     const known = Number(claim.token ?? 0n)
     const name = this.#at(claim.name)
@@ -214,7 +209,10 @@ export class VotingServer {
       if (this.#released.has(id)) this.#fail(`${claim.name}: a renewal brought back what was released at ${this.name}`)
     }
     name.token = Math.max(name.token, known)
-    name.lease = { ...(lease ?? { claim, revision: 1 }), attempt: RENEWED, ttl, ends: this.time() + ttl }
+    const ends = this.time() + ttl
+    const attempt = Math.max(RENEWED + number, lease?.attempt ?? 0)
+    const isShorter = lease && lease.ends > ends && attempt > RENEWED + number // an earlier one came later
+    if (!isShorter) name.lease = { ...(lease ?? { claim, revision: 1 }), attempt, ttl, ends }
     return { state: 'held', token: name.token }
   }
 

@@ -44,8 +44,8 @@ export const variants: Readonly<Record<string, Wrong>> = {
     variant: {
       member: member =>
         change(member, {
-          renew: async (claim, restore) =>
-            restore ? { value: { state: 'free', token: 0 }, votesIn: 0 } : member.renew(claim, restore),
+          renew: async (claim, restore, number) =>
+            restore ? { value: { state: 'free', token: 0 }, votesIn: 0 } : member.renew(claim, restore, number),
         }),
     },
     caught: /was lost although a majority was well/,

@@ -1,22 +1,26 @@
--- renew: extends a vote. 16 digits of its token follow the id in KEY2. RESTORES is '1' if a free name may be restored.
+-- renew: extends a vote. 16 digits of its token follow the id in KEY2. RESTORES is '1' if a free name may be restored. REST is
+-- 'ATTEMPT DETAILS'. A renewal that is sent later has a higher attempt.
 -- Answers '+TOKEN', '0' if the vote is lost, or 'f' if the name is free and could be restored.
 
-function made.renew(key, key2, ttl, life, restores, details)
+function made.renew(key, key2, ttl, life, restores, rest)
   local id, known = sub(key2, 1, -17), tonumber(sub(key2, -16))
   local value = get(key)
-  local held, _, line, token, granted, start = parse(key, value)
+  local held, ends, line, token, granted, start = parse(key, value)
   if held and not isOf(id, value, start) then return '0' end
   if not held and tonumber(token) > known then return '0' end
-  local new = format('%.0f', math.max(token, known))
-  local attempt
+  if not held and restores ~= '1' then return 'f' end
+  local attempt, details = match(rest, '^(%d+) (.*)$')
+  local last = endOf(ttl)
   if held then
-    attempt, details = attemptOf(value, start)
-    if new == token and granted == ttl and attempt == RENEWED then
-      mark(key, endOf(ttl) .. ' held ' .. line)
-      remember(key, token, life)
-      return '+' .. new
+    local before
+    before, details = attemptOf(value, start)
+    -- This renewal may be older than the last, and come over another connection. Then it must not shorten the lease.
+    if tonumber(before) > tonumber(attempt) then
+      attempt = before
+      if ends - now > tonumber(ttl) then ttl, last = granted, format('%013.0f', ends) end
     end
-  elseif restores ~= '1' then return 'f' end
-  hold(key, value, new, endOf(ttl), line, ttl, life, id .. ' ' .. RENEWED .. ' ' .. details)
+  end
+  local new = format('%.0f', math.max(token, known))
+  hold(key, value, new, last, line, ttl, life, id .. ' ' .. attempt .. ' ' .. details)
   return '+' .. new
 end

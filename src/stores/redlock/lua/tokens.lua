@@ -2,9 +2,6 @@
 local highest = floor + 10000000
 local function capped(attempt) return tonumber(attempt) <= highest and attempt or format('%.0f', highest) end
 
--- The attempt of a renewed vote. Such a vote is part of a lease, and the late withdrawal of an earlier attempt must not
--- free it.
-local RENEWED = '9007199254740991'
 local LAST_TOKEN = '9007199254740991'
 
 local function higher(token, least)

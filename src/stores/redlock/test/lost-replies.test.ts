@@ -141,6 +141,27 @@ test.concurrent('a vote that arrives after its claim was withdrawn is refused', 
   expect(await nodes.holders('a')).toEqual([undefined, undefined, undefined])
 })
 
+test.concurrent('a renewal that arrives after a later one does not shorten the lease', async () => {
+  await using nodes = await startNodes(3)
+  const store = await nodes.connected()
+  const claim = claimOf('a', { ttl: TTL })
+  const holder = { ...claim, token: await hold(store, claim) }
+  await until('all vote', async () => (await nodes.holders('a')).every(id => id === claim.id))
+  nodes.proxies[2]?.up.hold()
+  await store.renew({ ...holder, ttl: TTL / 2 }, signal)
+  // By another connection the later one comes first.
+  await nodes.store(TRUSTED, nodes.servers).renew(holder, signal)
+  const ends = async (): Promise<number> => {
+    const value = await nodes.servers[2]?.call('GET', 'holdfast:redlock:{:a}')
+    return Number(String(value).split(' ')[1])
+  }
+  await until('it is renewed', async () => (await ends()) > Date.now() + 0.7 * TTL)
+  nodes.proxies[2]?.up.pass()
+  await (await createLocks(store).acquire('b')).release()
+  await until('all serve', async () => (await nodesOf(store)).every(node => node.state === 'serving'))
+  expect(await ends()).toBeGreaterThan(Date.now() + 0.6 * TTL)
+})
+
 test.concurrent('closing while votes are in flight leaves nothing behind', async () => {
   await using nodes = await startNodes(5)
   for (const delay of [0, 1, 3, 10, 30]) {

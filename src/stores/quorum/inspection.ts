@@ -86,12 +86,15 @@ async function* records(quorum: Quorum, names: string[], assertWanted: () => voi
   }
 }
 
-/** The id of the claim that has the most votes with this token. Rejects without a majority. */
-export async function claimWith(quorum: Quorum, name: string, token: bigint): Promise<string | undefined> {
+/**
+ * The ids of all claims that have votes, or of the one that has the most votes with this token. Rejects without a majority.
+ */
+export async function claimsWith(quorum: Quorum, name: string, token: bigint | undefined): Promise<readonly string[]> {
   const tally = await quorum.poll(firstPage(name), whenAll)
   assertMajority(quorum, tally)
   const votes = answersOf(tally).flatMap(({ value }) => value.holder ?? [])
-  return mostAlike(votes.filter(vote => BigInt(vote.token) === token))[0]?.id
+  const wanted = token === undefined ? votes : mostAlike(votes.filter(vote => BigInt(vote.token) === token))
+  return [...new Set(wanted.map(({ id }) => id))]
 }
 
 function firstPage(name: string): (member: Member) => Promise<Answer<Sight>> {

@@ -31,10 +31,10 @@ export interface Member {
   /** Takes back a vote of this attempt or an earlier one, and refuses such votes that arrive later. */
   concede(key: ClaimKey, attempt: number): Promise<Answer<boolean>>
   /**
-   * Takes the vote back from the claim `id`, or from any claim. Answers the last token, which it raises to at least `floor`
-   * if it took a vote back. It is not sent after `signal` has aborted.
+   * Takes the vote back if one of the claims `ids` has it. Answers the last token, which it raises to at least `floor` if it
+   * took a vote back. It is not sent after `signal` has aborted.
    */
-  break(name: string, id: string | undefined, floor: number, signal: AbortSignal): Promise<Answer<Broken>>
+  break(name: string, ids: readonly string[], floor: number, signal: AbortSignal): Promise<Answer<Broken>>
   /** Raises the last token of a free name to `token`. Resolves to true if it is that high now. */
   raise(name: string, token: number): Promise<Answer<boolean>>
   /** Reads the holder, and a page of the queue that begins after `from` waiters. */

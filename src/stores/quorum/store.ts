@@ -20,7 +20,7 @@ import { warn } from '../../contract/warnings.ts'
 import { closed } from '../wire/failure.ts'
 import { annotate } from './annotation.ts'
 import { Attempt } from './attempt.ts'
-import { claimWith, inspect } from './inspection.ts'
+import { claimsWith, inspect } from './inspection.ts'
 import type { Broken, Member } from './member.ts'
 import { Quorum, type Tally, whenAll } from './quorum.ts'
 import { renew } from './renewal.ts'
@@ -173,11 +173,12 @@ export class QuorumStore implements Store {
   async break(name: string, { token: of }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     this.#begin(signal)
     const { majority } = this.#quorum
-    const id = of === undefined ? undefined : await claimWith(this.#quorum, name, of)
-    if (of !== undefined && id === undefined) return undefined
+    // The requests name the claims, because a late one must not end the lease of a later claim.
+    const ids = await claimsWith(this.#quorum, name, of)
+    if (ids.length === 0) return undefined
     this.#begin(signal)
     const floor = this.#nextAttempt()
-    const tally = await this.#breakAt(name, id, floor, signal)
+    const tally = await this.#quorum.poll(member => member.break(name, ids, floor, signal), whenAll<Broken>)
     if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
     // A claim with votes of a minority may have got the other votes meanwhile.
@@ -190,17 +191,6 @@ export class QuorumStore implements Store {
     // A majority must have that token, so that the token of the next holder is higher.
     if (tally.count(broken => broken.token >= token) < majority) await this.#raise(name, token)
     return BigInt(token)
-  }
-
-  /** What a node has not been sent when all have answered or failed is not sent any more: it could end a newer lease. */
-  async #breakAt(name: string, id: string | undefined, floor: number, signal: AbortSignal): Promise<Tally<Broken>> {
-    const over = new AbortController()
-    const given = AbortSignal.any([signal, over.signal])
-    try {
-      return await this.#quorum.poll(member => member.break(name, id, floor, given), whenAll<Broken>)
-    } finally {
-      over.abort(new LeaseError('OUTCOME_UNKNOWN', 'the break was given up'))
-    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

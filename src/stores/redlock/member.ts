@@ -93,9 +93,9 @@ export class RedisMember implements Member {
     return this.#ask({ name, id, verb: 'concede', parameters: FORGET + attempt }, isDone)
   }
 
-  break(name: string, id: string | undefined, floor: number, signal: AbortSignal): Promise<Answer<Broken>> {
-    const parameters = `0 0 0 ${floor}`
-    return this.#ask({ name, id: id ?? '-', verb: 'break', parameters }, brokenOf, LONGEST_REQUEST, signal)
+  break(name: string, ids: readonly string[], floor: number, signal: AbortSignal): Promise<Answer<Broken>> {
+    const parameters = `0 0 0 ${floor} ${ids.join(' ')} `
+    return this.#ask({ name, id: '-', verb: 'break', parameters }, brokenOf, LONGEST_REQUEST, signal)
   }
 
   raise(name: string, token: number): Promise<Answer<boolean>> {

@@ -76,8 +76,8 @@ export class RemoteMember implements Member {
     return this.#ask(undefined, server => server.concede(key, attempt))
   }
 
-  break(name: string, id: string | undefined, floor: number): Promise<Answer<Broken>> {
-    return this.#ask(NO_TTL, server => server.break(name, id, floor))
+  break(name: string, ids: readonly string[], floor: number): Promise<Answer<Broken>> {
+    return this.#ask(NO_TTL, server => server.break(name, ids, floor))
   }
 
   raise(name: string, token: number): Promise<Answer<boolean>> {

@@ -62,7 +62,7 @@ export class Scene {
   }
 }
 
-type Verb = 'vote' | 'commit' | 'renew' | 'restore' | 'raise'
+type Verb = 'vote' | 'commit' | 'renew' | 'restore' | 'break' | 'raise'
 
 export class Process {
   readonly store: QuorumStore
@@ -83,6 +83,7 @@ export class Process {
         vote: (...asked) => this.#passing('vote', index, () => member.vote(...asked)),
         commit: (...asked) => this.#passing('commit', index, () => member.commit(...asked)),
         renew: (...asked) => this.#passing(asked[1] ? 'restore' : 'renew', index, () => member.renew(...asked)),
+        break: (name, ids, floor) => this.#passing('break', index, () => member.break(name, ids, floor)),
         raise: (...asked) => this.#passing('raise', index, () => member.raise(...asked)),
       })
     })

@@ -183,6 +183,21 @@ test.each(['renew', 'restore'] as const)(
 )
 
 describe('a break', () => {
+  test('that was answered takes no vote from a later lease', async () => {
+    const scene = new Scene(3)
+    const [first, second, other] = [await scene.process(), await scene.process(), await scene.process()]
+    await first.token(first.claim('first', 300))
+    const send = other.keep('break', 2)
+    expect(await scene.outcome(other.store.break('a', { by: 'somebody' }, never))).toBeDefined()
+    await scene.pass(300)
+    second.reaches(0, 2)
+    await second.token(second.claim('second'))
+    send()
+    await scene.pass(10)
+    other.reaches(1, 2)
+    expect(await scene.outcome(other.acquire(other.claim('other')))).toMatchObject({ held: false })
+  })
+
   test('returns a token above one that is known only to a node without the lease', async () => {
     const scene = new Scene(3)
     const [holder, fast, slow] = [await scene.process(), await scene.process(5_000), await scene.process(-10_000)]

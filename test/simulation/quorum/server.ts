@@ -253,9 +253,9 @@ export class VotingServer {
     return true
   }
 
-  break(name: string, id: string | undefined, floor: number): Broken {
+  break(name: string, ids: readonly string[], floor: number): Broken {
     const found = this.#at(name)
-    if (!found.lease || (id && found.lease.claim.id !== id)) return { wasHeld: false, token: found.token }
+    if (!found.lease || !ids.includes(found.lease.claim.id)) return { wasHeld: false, token: found.token }
     found.token = Math.max(found.token + 1, this.#floor(floor))
     found.lease = undefined
     this.#wake(found)

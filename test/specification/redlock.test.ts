@@ -137,5 +137,5 @@ async function ask(
   if (verb === 'renew') return (await member.renew(claim, true, step)).value.token
   if (verb === 'release') return Number((await member.release(claim)).value)
   // A vote that ends by itself leaves the last token as it is, as a withdrawal does.
-  return Number((await member.concede(claim, verb === 'lapse' ? Number.MAX_SAFE_INTEGER : attempt)).value)
+  return Number((await member.concede(claim, verb === 'lapse' ? Number.MAX_SAFE_INTEGER : attempt, false)).value)
 }

@@ -32,6 +32,8 @@ export class Attempt {
   /** Votes that came after the poll was settled. They are also conceded if the attempt is not won. */
   readonly #late: [Node, Ballot, LeaseError | undefined][] = []
   #isConceded = false
+  /** May others have seen the votes of a majority? They then wait for the end of a lease, and must be woken. */
+  #wasMajority = false
 
   /** `number` is higher than those of all earlier attempts of the claim. */
   constructor(quorum: Quorum, claim: Claim, number: number) {
@@ -62,9 +64,11 @@ export class Attempt {
   async concede(): Promise<void> {
     this.#isConceded = true
     const { counted, failed } = this.#tally ?? { counted: [], failed: [] }
-    for (const { node, error } of failed) this.#concedeLate(node, undefined, error)
-    for (const answer of this.#late.splice(0)) this.#concedeLate(...answer)
     const granted = counted.filter(({ value }) => isGranted(value))
+    const unknown = failed.filter(({ error }) => error.code === 'OUTCOME_UNKNOWN')
+    this.#wasMajority = granted.length + unknown.length >= this.#quorum.majority
+    for (const { node } of unknown) void this.#concedeAt(node)
+    for (const answer of this.#late.splice(0)) this.#concedeLate(...answer)
     await Promise.all(granted.map(({ node }) => this.#concedeAt(node)))
   }
 
@@ -114,7 +118,7 @@ export class Attempt {
   }
 
   #concedeAt(node: Node): Promise<unknown> {
-    return this.#quorum.tell(node, member => member.concede(this.#claim, this.#number))
+    return this.#quorum.tell(node, member => member.concede(this.#claim, this.#number, this.#wasMajority))
   }
 
   #lost(tally: Tally<Ballot>): Result {

@@ -28,8 +28,11 @@ export interface Member {
    * Takes back its vote and removes the claim from its queue. Resolves to true if there was either. Wakes the first waiter.
    */
   release(key: ClaimKey): Promise<Answer<boolean>>
-  /** Takes back a vote of this attempt or an earlier one, and refuses such votes that arrive later. */
-  concede(key: ClaimKey, attempt: number): Promise<Answer<boolean>>
+  /**
+   * Takes back a vote of this attempt or an earlier one, and refuses such votes that arrive later. Wakes the first waiter if
+   * `wakes` is set.
+   */
+  concede(key: ClaimKey, attempt: number, wakes: boolean): Promise<Answer<boolean>>
   /**
    * Takes the vote back if one of the claims `ids` has it. Answers the last token, which it raises to at least `floor` if it
    * took a vote back. It is not sent after `signal` has aborted.

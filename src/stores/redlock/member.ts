@@ -89,8 +89,9 @@ export class RedisMember implements Member {
     return this.#ask({ name: key.name, id: withToken(key), verb: 'release', parameters: FORGET }, isDone)
   }
 
-  concede({ name, id }: ClaimKey, attempt: number): Promise<Answer<boolean>> {
-    return this.#ask({ name, id, verb: 'concede', parameters: FORGET + attempt }, isDone)
+  concede({ name, id }: ClaimKey, attempt: number, wakes: boolean): Promise<Answer<boolean>> {
+    const parameters = `${LONGEST_REQUEST} 0 ${wakes ? 1 : 0} ${attempt}`
+    return this.#ask({ name, id, verb: 'concede', parameters }, isDone)
   }
 
   break(name: string, ids: readonly string[], floor: number, signal: AbortSignal): Promise<Answer<Broken>> {

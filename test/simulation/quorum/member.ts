@@ -72,8 +72,8 @@ export class RemoteMember implements Member {
     return this.#ask(undefined, server => server.release(key))
   }
 
-  concede(key: ClaimKey, attempt: number): Promise<Answer<boolean>> {
-    return this.#ask(undefined, server => server.concede(key, attempt))
+  concede(key: ClaimKey, attempt: number, wakes: boolean): Promise<Answer<boolean>> {
+    return this.#ask(undefined, server => server.concede(key, attempt, wakes))
   }
 
   break(name: string, ids: readonly string[], floor: number): Promise<Answer<Broken>> {

@@ -161,6 +161,29 @@ test('an abandoned attempt removes nothing of a later one, although the clock wa
   expect(await scene.outcome(process.store.renew({ ...claim, token }, never))).toMatchObject({ token })
 })
 
+test('R9: an attempt that had a majority, and gives it up, wakes the first waiter', async () => {
+  const scene = new Scene(3)
+  const [winner, fast, waiter] = [await scene.process(), await scene.process(100), await scene.process()]
+  fast.reaches(0)
+  await scene.outcome(fast.acquire(fast.claim('leaves a higher token at one node')).catch(() => {}))
+  winner.reaches(0, 1)
+  for (const node of [0, 1]) winner.keep('commit', node)
+  const acquiring = winner.acquire(winner.claim('winner')).catch(() => {})
+  await scene.pass(10)
+  const claim = waiter.claim('waiter')
+  let wakes = 0
+  await scene.outcome(waiter.store.watch?.(claim, () => (wakes += 1), never) ?? Promise.resolve())
+  expect(await scene.outcome(waiter.acquire(claim))).toMatchObject({
+    held: false,
+    holder: { remaining: expect.any(Number) },
+  })
+  expect(wakes).toBe(0)
+  await scene.outcome(acquiring)
+  await scene.pass(10)
+  expect(wakes).toBeGreaterThan(0)
+  expect(await scene.outcome(waiter.acquire(claim))).toMatchObject({ held: true })
+})
+
 test.each(['renew', 'restore'] as const)(
   'a late %s of a renewal that was answered shortens no later one',
   async verb => {

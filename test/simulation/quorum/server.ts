@@ -241,7 +241,7 @@ export class VotingServer {
     return false
   }
 
-  concede({ name, id }: ClaimKey, attempt: number): boolean {
+  concede({ name, id }: ClaimKey, attempt: number, wakes: boolean): boolean {
     const found = this.#at(name)
     const { lease } = found
     if (lease?.claim.id !== id) {
@@ -250,6 +250,7 @@ export class VotingServer {
     }
     if (lease.attempt > attempt) return false
     found.lease = undefined
+    if (wakes) this.#wake(found)
     return true
   }
 

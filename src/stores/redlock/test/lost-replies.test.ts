@@ -162,6 +162,24 @@ test.concurrent('a renewal that arrives after a later one does not shorten the l
   expect(await ends()).toBeGreaterThan(Date.now() + 0.6 * TTL)
 })
 
+test.concurrent('an attempt that gives up the votes of a majority wakes the first waiter', async () => {
+  await using nodes = await startNodes(3)
+  await spend(nodes, 'a', uneven.slice(0, 3))
+  const store = await nodes.connected()
+  const waiters = createLocks(nodes.store(TRUSTED, nodes.servers), { ttl: TTL })
+  for (const index of [0, 1, 2]) void ways['the answer is lost'](nodes, index, 'commit')
+  const claim = claimOf('a', { ttl: TTL, queue: true })
+  const attempt = acquire(store, claim)
+  await until('it has the votes', async () => (await nodes.holders('a')).every(id => id === claim.id))
+  const waiting = waiters.acquire('a')
+  expect(await attempt).toMatchObject({ held: false })
+  const started = performance.now()
+  await (await waiting).release()
+  // By itself it would ask 5 s after its first request. The attempt is given up after 2 s.
+  expect(performance.now() - started).toBeLessThan(1_500)
+  await waiters.close()
+})
+
 test.concurrent('closing while votes are in flight leaves nothing behind', async () => {
   await using nodes = await startNodes(5)
   for (const delay of [0, 1, 3, 10, 30]) {

@@ -214,8 +214,8 @@ export class QuorumStore implements Store {
   }
 
   /**
-   * The number of the next attempt, renewal or note, in microseconds. It is the lowest token of the attempt, so that nodes that missed
-   * earlier grants still vote with the same token. No two attempts of a claim have the same number, whatever the clock
+   * The number of the next attempt, renewal or note, in microseconds. It is the lowest token of the attempt, so that nodes that
+   * missed earlier grants still vote with the same token. No two attempts of a claim have the same number, whatever the clock
    * does: an attempt that is given up takes back its votes and those of earlier attempts. Claims of one turn of the event
    * loop share a number, which a joint request then contains once.
    */

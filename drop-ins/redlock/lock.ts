@@ -37,11 +37,16 @@ export class Lock {
     this.settings = settings
   }
 
-  /** When the lock expires, in ms since 1970; 0 once it was released or extended. Within `using` it moves by itself. */
+  /**
+   * When the lock expires, in ms since 1970; 0 once it was released or extended. Within `using` it moves by itself. It is past
+   * once the lock was lost.
+   */
   get expiration(): number {
     const holding = holdings.get(this)
-    if (!holding?.isOpenEnded || this.#expiration === 0) return this.#expiration
-    return Math.floor(Date.now() + holding.lease.remaining)
+    if (!holding || this.#expiration === 0) return this.#expiration
+    const { remaining } = holding.lease
+    if (holding.isOpenEnded) return Math.floor(Date.now() + remaining)
+    return remaining > 0 ? this.#expiration : Math.min(this.#expiration, Date.now() - 1)
   }
 
   set expiration(expiration: number) {

@@ -34,7 +34,7 @@ export interface SqliteFence {
   check(lease: Holder | Holders): void
   /**
    * Presents the token without writing: every older holder is refused from now on. Call it before you read what you will
-   * change. Throws as `transaction` does.
+   * change. Throws as `transaction` does, and `INVALID_ARGUMENT` in a transaction.
    */
   touch(lease: Holder | Holders): void
   /** The marks of this table. Other fences can keep theirs here. Calls retry for up to 5 s while the file is locked. */
@@ -96,7 +96,8 @@ export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOption
     },
     touch(lease) {
       const presented = presentedByAll(lease, options)
-      if (presented.length === 1 || isInTransaction(database)) raiseAll(presented)
+      if (isInTransaction(database)) throw invalid(IN_TRANSACTION) // a rollback would undo it
+      if (presented.length === 1) raiseAll(presented)
       else inTransaction(() => raiseAll(presented))
     },
     marks: keptMarks(marks),

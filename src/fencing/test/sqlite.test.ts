@@ -94,6 +94,7 @@ describe('a transaction', () => {
     database.exec('begin')
     fence.check(holder('a', 5))
     expect(() => fence.transaction(holder('a', 5), insert)).toThrow(refused)
+    expect(() => fence.touch(holder('a', 6))).toThrow(refused) // a rollback would undo it
     expect(() => fence.check(holder('a', 4))).toThrow(stale(4n, 5n))
     database.exec('rollback')
     fence.touch(holder('a', 4)) // a mark that was rolled back does not count

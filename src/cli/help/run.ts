@@ -3,7 +3,7 @@ import type { CommandHelp, Option, Section } from './command-help.ts'
 const ENVIRONMENT: Section = {
   title: 'Environment of COMMAND',
   rows: [
-    ['HOLDFAST_NAME', 'NAME'],
+    ['HOLDFAST_NAME', 'NAME, or that of the permit (NAME#2) where names cannot be shared'],
     ['HOLDFAST_TOKEN', 'The fencing token, higher for each grant: 33, or with --limit and --reader TOKEN/LIMIT:SLOTS'],
     ['HOLDFAST_SLOT', 'With --limit or --reader: the slot that is held, from 0'],
     ['HOLDFAST_TOKENS', 'The token of each name that is held, as JSON: {"NAME":"33"}'],

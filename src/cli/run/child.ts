@@ -11,12 +11,15 @@ export interface Listener {
   denied(): void
 }
 
-/** The command ended, could not be started, was not started without a lease, or was ended with its supervisor. */
+/**
+ * The command ended, could not be started, was not started without a lease, or was ended with its supervisor, unless that was
+ * killed before it told which process the command is.
+ */
 export type Outcome =
   | { ended: Ended }
   | { failed: { code: string; message: string } }
   | { refused: true }
-  | { supervisorKilled: true }
+  | { supervisorKilled: true; isEnded: boolean }
 
 /** Milliseconds within which the supervisor kills a command whose lease is lost. If it does not, it is paused. */
 const TIME_TO_KILL = 100
@@ -89,7 +92,7 @@ export class Child {
       const onDisconnect = async () => {
         if (this.#isOver) return
         if (this.#pid && (await endGroup(this.#pid)) === 'denied') this.#deny()
-        resolve({ supervisorKilled: true })
+        resolve({ supervisorKilled: true, isEnded: this.#pid !== undefined })
       }
       this.#supervisor.on('disconnect', () => void onDisconnect())
       this.#supervisor.on('error', error => resolve({ failed: { code: 'SUPERVISOR', message: error.message } }))

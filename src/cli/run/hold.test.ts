@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { testLocks } from '../../testing/index.ts'
@@ -46,6 +46,17 @@ test.each(['kill', 'ignore'] as const)(
     expect(after, 'nothing has run, so --at-least does not count').not.toHaveBeenCalled()
   },
 )
+
+test('a supervisor that is killed while it starts the command leaves the lease to its ttl', async () => {
+  const lease = await testLocks().acquire('job')
+  const killed = join(folder, 'killed.mjs')
+  writeFileSync(killed, 'process.kill(process.pid, "SIGKILL")')
+  process.argv = [execPath, killed]
+  const held = await hold(lease, 'memory:', options('kill'), new Output(), signals)
+  expect(held).toEqual({ exit: 76, hasRun: true, isUnrunnable: false })
+  expect(written).toContain('it is not known whether the command runs')
+  lease.assertHeld()
+})
 
 test('a supervisor that cannot be started says nothing about the command', async () => {
   const lease = await testLocks().acquire('job')

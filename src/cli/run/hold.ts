@@ -27,7 +27,7 @@ const UNRUNNABLE: ReadonlySet<string> = new Set([
   ...['ENOEXEC', 'E2BIG', 'EINVAL'],
 ])
 
-const UNWATCHED = 'UNWATCHED'
+const [UNWATCHED, UNKNOWN] = ['UNWATCHED', 'UNKNOWN_COMMAND']
 
 /** Throws on a platform without process groups: a command could not be ended with all that it started. */
 export function checkPlatform(verb: string): void {
@@ -52,8 +52,10 @@ export async function hold(
   } catch (error) {
     exit = output.fail(error)
     const code = error instanceof Failure ? error.code : ''
-    const hasRun = code === UNWATCHED // the command was killed with its supervisor
-    await (hasRun ? releaseAfter(lease, output, exit) : release(lease, output))
+    const hasRun = code === UNWATCHED || code === UNKNOWN
+    if (code === UNWATCHED) await releaseAfter(lease, output, exit)
+    else if (hasRun) for (const each of leasesOf(lease)) each.stopRenewing()
+    else await release(lease, output)
     return { exit, hasRun, isUnrunnable: UNRUNNABLE.has(code) }
   }
   const isReported = lease.signal.aborted
@@ -161,11 +163,10 @@ function why(reason: Reason, lease: Held, { name, max = 0 }: HoldOptions): strin
 
 function exitOf(outcome: Outcome, [command = '']: readonly string[], { signal: loss }: Held): number {
   if ('supervisorKilled' in outcome) {
-    throw new Failure(
-      EXIT.lost,
-      UNWATCHED,
-      'the process that watches the command was killed or did not react, so the command was ended',
-    )
+    const why = 'the process that watches the command was killed'
+    if (outcome.isEnded) throw new Failure(EXIT.lost, UNWATCHED, `${why} or did not react, so the command was ended`)
+    const unknown = 'it is not known whether the command runs, so its lease is not released, and ends by its ttl'
+    throw new Failure(EXIT.lost, UNKNOWN, `${why} when it started the command: ${unknown}`)
   }
   if ('refused' in outcome) {
     const slow = 'the lease was over, or almost, before this machine could start a process (a longer --ttl may help)'

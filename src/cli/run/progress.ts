@@ -4,15 +4,17 @@ import { describeHolder } from './holder.ts'
 
 /** Reports the grant and the release of the lease, with `--json`. */
 export function reportLease(names: readonly string[], output: Output): void {
+  // Where names cannot be shared, the lease of a permit of `x` may be `x#2`. Any other lease is that of the run marker.
+  const isReported = (name: string): boolean => names.some(each => name === each || name.startsWith(`${each}#`))
   subscribe('lease_acquired', ({ lease, waited }) => {
     const { name, token, owner } = lease
-    if (!names.includes(name)) return // this is the lease of the run marker
+    if (!isReported(name)) return
     const slot = 'slot' in lease ? { slot: lease.slot } : {}
     const data = { name, token, owner, ...slot, waited: Math.round(waited) }
     output.event('acquired', `${name} is held with token ${token}`, data)
   })
   subscribe('lease_released', ({ lease: { name, token } }) => {
-    if (names.includes(name)) output.event('released', `${name} is released`, { name, token })
+    if (isReported(name)) output.event('released', `${name} is released`, { name, token })
   })
 }
 

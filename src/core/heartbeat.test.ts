@@ -348,3 +348,43 @@ test('an attempt that is given up does not end the retry of a later one', async 
   await clock.advance(1_350)
   expect(store.count('renew')).toBe(4)
 })
+
+test('a lease that another one ends while both are retried is not renewed any more', async () => {
+  const { clock, heartbeat } = setUp()
+  let [first, second] = [0, 0]
+  const unanswered = new Promise<never>(() => {})
+  heartbeat.join({
+    ttl: 9_000,
+    renewedAt: 0,
+    renew() {
+      first += 1
+      if (first === 2) heartbeat.leave(entry) // as a set does when one of its leases is lost
+      return unanswered
+    },
+  })
+  const other: Renewable = {
+    ttl: 9_000,
+    renewedAt: 0,
+    renew() {
+      second += 1
+      return unanswered
+    },
+  }
+  const entry = heartbeat.join(other)
+  await clock.advance(9_000)
+  expect(first).toBeGreaterThan(2)
+  expect(second).toBe(1)
+})
+
+test('leases that are released without an answer do not hold up the next ones', async () => {
+  const { clock, heartbeat } = setUp()
+  const hanging = Array.from({ length: 256 }, () =>
+    heartbeat.join({ ttl: 9_000, renewedAt: 0, renew: () => new Promise<never>(() => {}) }),
+  )
+  const next = new Beaten(clock, 9_000)
+  heartbeat.join(next)
+  await clock.advance(3_000)
+  for (const entry of hanging) heartbeat.leave(entry)
+  await clock.advance(500)
+  expect(next.at).toHaveLength(1)
+})

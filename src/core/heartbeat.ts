@@ -149,13 +149,15 @@ class Group {
   /** Removes a lease. True if the group is now empty. */
   leave(entry: Entry<Renewable>): boolean {
     this.#leases.remove(entry)
+    const isEmpty = this.#leases.size === 0
+    if (isEmpty) {
+      this.#stopBeat?.()
+      this.#stopBeat = undefined
+      this.lateness.end()
+      this.#setDue([]) // an empty group is kept, and must not keep its leases alive
+    }
     this.#settle(entry.value)
-    if (this.#leases.size > 0) return false
-    this.#stopBeat?.()
-    this.#stopBeat = undefined
-    this.lateness.end()
-    this.#setDue([]) // an empty group is kept, and must not keep its leases alive
-    return true
+    return isEmpty
   }
 
   /** Was the request answered so late that the lease may end before the next beat? This process may have been paused. */
@@ -226,8 +228,9 @@ class Group {
     return attempt
   }
 
+  /** The steps end when nothing is unrenewed or left to send. */
   #settle(lease: Renewable): void {
-    if (!this.#unrenewed.delete(lease) || this.#unrenewed.size > 0) return
+    if (!this.#unrenewed.delete(lease) || this.#unrenewed.size + this.#due.length > 0) return
     this.#stopStep?.()
     this.#stopStep = undefined
   }
@@ -241,8 +244,11 @@ class Group {
     this.#step += 1
     this.#inFlight = 0
     this.#atOnce *= 2
-    this.#nextStep()
-    for (const [lease, { retryAt }] of [...this.#unrenewed]) if (retryAt <= this.#step) void this.#renew(lease)
+    this.#stopStep = undefined
+    // A renewal may find its lease lost, and a listener of that, or a set, may end others.
+    for (const [lease, attempt] of [...this.#unrenewed])
+      if (attempt.retryAt <= this.#step && this.#unrenewed.get(lease) === attempt) void this.#renew(lease)
     this.#send()
+    if (!this.#stopStep && this.#unrenewed.size > 0) this.#nextStep()
   }
 }

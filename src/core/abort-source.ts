@@ -13,7 +13,7 @@ export class AbortSource {
     if (!this.#controller) {
       this.#controller = new AbortController()
       if (this.#abort) this.#controller.abort(this.#abort.reason)
-      else this.#context = new AsyncResource('HoldfastSignal', { requireManualDestroy: true })
+      else this.#context = new AsyncResource('HoldfastSignal')
     }
     return this.#controller.signal
   }

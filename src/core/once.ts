@@ -49,7 +49,7 @@ export async function once<Result>(
     const began = host.clock.now()
     const result = await work(held.handle)
     // The marker is written before the release, so that waiters find it. A lost lease makes `calls.run` reject.
-    const failure = held.check() ? undefined : await marker.write(held.owner, began)
+    const failure = held.check() ? undefined : await marker.write(held, began)
     if (failure) {
       const message = `${JSON.stringify(name)} ran, but may run again too soon, because the store did not mark it`
       warn('HOLDFAST_NOT_MARKED', `${message}: ${failure.message}`, name)
@@ -75,6 +75,7 @@ export async function once<Result>(
         return held.signal
       },
       abort: held.abort.bind(held),
+      check: held.check.bind(held),
       end,
     }
     const result = await calls.run(holding, () => workUnlessFound(held), signal)

@@ -264,3 +264,22 @@ test('the types of using: the work comes last, and decides the result', async ()
   // @ts-expect-error The options come before the work.
   await expect(locks.readWrite('a').writer.using(work, { ttl: 5_000 })).rejects.toThrow('using(options, work)')
 })
+
+test('the work of a grant whose lease has ended meanwhile does not begin', async () => {
+  const { locks, store, clock } = stage({ ttl: 10_000 })
+  const now = clock.now.bind(clock)
+  let computed = 0
+  clock.now = () => now() + computed
+  const release = store.holdReplies('acquire') // one read of the socket brings both answers
+  let begun = 0
+  const work = async (): Promise<void> => {
+    begun += 1
+    computed += 11_000 // before its first await
+  }
+  const all = ['a', 'b'].map(name => follow(locks.using(name, work)))
+  await clock.advance(1)
+  release()
+  await clock.advance(100)
+  expect(begun).toBe(1)
+  expect(all.map(({ error }) => (error as { code?: unknown } | undefined)?.code)).toEqual(['LEASE_LOST', 'LEASE_LOST'])
+})

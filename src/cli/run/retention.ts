@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { systemEnvironment } from '../../contract/environment.ts'
 import type { Store } from '../../contract/store.ts'
 import { Marker } from '../../core/marker.ts'
-import { type Locks, subscribe } from '../../index.ts'
+import { type Lease, type Locks, subscribe } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { messageOf } from '../failure.ts'
 import type { Output } from '../output.ts'
@@ -71,7 +71,7 @@ export class Retention {
         hasExpired ||= leases.includes(event.lease) && event.reason === 'expired'
       })
       // Many commands exit with 0 on SIGTERM although they have not finished.
-      if (exit === 0 && !signals.received && !lease.signal.aborted) await this.#mark(leases[0].owner, began)
+      if (exit === 0 && !signals.received && !lease.signal.aborted) await this.#mark(leases[0], began)
       const left = Math.ceil(until - performance.now())
       if (left >= SHORTEST && left <= this.#longest && (await leave(lease, left))) return undefined
       await waitHolding(lease, left, signals)
@@ -85,9 +85,9 @@ export class Retention {
     }
   }
 
-  async #mark(owner: string, began: number): Promise<void> {
+  async #mark(lease: Lease, began: number): Promise<void> {
     const { name } = this.#options
-    const failure = await this.#marker?.write(owner, began)
+    const failure = await this.#marker?.write(lease, began)
     if (failure)
       this.#output.failed('not_marked', `${name} ran, but may run again too soon: ${messageOf(failure)}`, { name })
   }

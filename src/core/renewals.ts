@@ -106,9 +106,9 @@ export class Renewals implements Renewable {
     this.#beat = undefined
   }
 
-  /** Called when a renewal that another thread sent has failed with this error: it may still arrive. */
-  expectStale(failure?: LeaseError): void {
-    this.#missed(this.#core.clock.now(), this.ttl, failure)
+  /** Called when renewals of up to this ttl, which another thread sent, may still arrive. */
+  expectStale(ttl: number, failure?: LeaseError): void {
+    this.#missed(this.#core.clock.now(), ttl, failure)
   }
 
   /** Implements `Lease.extend`. Without `wanted` the ttl is what it is when the request is sent. */

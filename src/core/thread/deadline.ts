@@ -15,9 +15,11 @@ export class SharedDeadline extends Deadline {
     return this.#term !== undefined
   }
 
-  /** Makes this thread move the deadline from now on. */
-  detach(): void {
+  /** Makes this thread move the deadline from now on. The other thread sends no more requests. */
+  detach(now: number): void {
+    const remaining = this.#term?.stop()
     this.#term = undefined
+    if (remaining !== undefined) this.move(now + remaining)
   }
 
   override passed(now: number, isRenewed: boolean): LossReason | undefined {

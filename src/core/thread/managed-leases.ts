@@ -85,7 +85,7 @@ export class ManagedLeases {
   async execute(command: Command): Promise<void> {
     if (command.kind === 'hold') return this.#hold(command)
     const managed = this.#byId.get(command.id)
-    if (command.kind === 'stop') return this.#stop(command, managed)
+    if (command.kind === 'stop') return this.#stop(command.id, managed)
     if (!managed) return // the lease was stopped before
     if (command.kind === 'annotated') managed.note = command.note
     else if (command.kind === 'limit') managed.endsAt = this.#core.clock.now() + command.maxHold
@@ -147,10 +147,9 @@ export class ManagedLeases {
     if (!extending && lease.ttl !== ttl) await lease.extend(ttl).catch(() => {})
   }
 
-  async #stop({ id, runsOut }: Extract<Command, { kind: 'stop' }>, managed: ManagedLease | undefined): Promise<void> {
-    // An extension that waits for them is sent now. A lease that runs out must not be shortened by them after that.
-    if (!runsOut) managed?.lease.renewals.staleRequests.end()
-    await managed?.extending
+  async #stop(id: string, managed: ManagedLease | undefined): Promise<void> {
+    managed?.lease.renewals.staleRequests.end() // an extension that waits for them is not sent any more
+    while (managed?.extending) await managed.extending
     if (managed) this.#byLease.delete(managed.lease.handle) // first: its end is not reported
     await managed?.lease.end()
     this.#byId.delete(id)
@@ -178,7 +177,9 @@ export class ManagedLeases {
     const managed = this.#byId.get(idOf(claim))
     if (!managed) throw new LeaseError('CLOSED', 'the lease was released')
     this.#assertWanted(managed, claim.ttl)
-    managed.term.write(() => managed.lease.remaining) // a shorter ttl counts before its request is sent
+    // A shorter ttl counts before its request is sent.
+    if (!managed.term.write(() => managed.lease.remaining))
+      throw new LeaseError('STORE_UNAVAILABLE', 'not sent: the renewals were stopped; try again')
     managed.sentAt = this.#core.clock.now()
     const grant = await this.#store.renew({ ...claim, note: managed.note }, signal)
     if (grant?.token !== managed.token) managed.term.end()

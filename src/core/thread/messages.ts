@@ -36,8 +36,8 @@ export type Command =
   /** The lease is no longer renewed after `maxHold` ms. */
   | { readonly kind: 'limit'; readonly id: string; readonly maxHold: number }
   | { readonly kind: 'annotated'; readonly id: string; readonly note: string }
-  /** `runsOut`: the lease is still held, and ends by its term. */
-  | { readonly kind: 'stop'; readonly id: string; readonly runsOut: boolean }
+  /** Sent after `SharedTerm.stop()`. */
+  | { readonly kind: 'stop'; readonly id: string }
 
 /** From the worker to the main thread. */
 export type Notification =

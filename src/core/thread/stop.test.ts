@@ -6,7 +6,7 @@ test('a stop is confirmed when no renewal is in flight, and none follows', async
   const { term, live, notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
   await live(18_000)
-  const stopped = execute({ kind: 'stop', id, runsOut: false })
+  const stopped = execute({ kind: 'stop', id })
   await clock.advance(1_000)
   expect(notifications).toEqual([])
   answer()
@@ -25,7 +25,7 @@ test('a stop reports whether a renewal was unanswered', async () => {
   const { live, notifications, store, execute, clock } = await thread()
   store.rule('renew', unanswered)
   await live(18_000)
-  const stopped = execute({ kind: 'stop', id, runsOut: false })
+  const stopped = execute({ kind: 'stop', id })
   await clock.advance(5_000)
   await stopped
   expect(notifications.at(-1)).toEqual({ kind: 'stopped', id, unsettled: true })
@@ -33,7 +33,7 @@ test('a stop reports whether a renewal was unanswered', async () => {
 
 test('the stop of a stopped or unknown lease is confirmed as well', async () => {
   const { notifications, execute } = await thread()
-  await execute({ kind: 'stop', id: 'other', runsOut: false })
+  await execute({ kind: 'stop', id: 'other' })
   expect(notifications).toEqual([{ kind: 'stopped', id: 'other', unsettled: false }])
 })
 
@@ -41,7 +41,7 @@ test('a stop waits for the extension in flight, which is answered', async () => 
   const { notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
   const extended = execute({ kind: 'extend', id, ttl: TTL, from: TTL, call: 7 })
-  const stopped = execute({ kind: 'stop', id, runsOut: false })
+  const stopped = execute({ kind: 'stop', id })
   await clock.advance(1_000)
   expect(notifications).toEqual([])
   answer()
@@ -53,17 +53,21 @@ test('a stop waits for the extension in flight, which is answered', async () => 
   ])
 })
 
-test('a stop does not wait for an extension that waits until a failed renewal can no longer arrive', async () => {
-  const { notifications, store, execute, live, clock } = await thread()
+test('an extension that waits until a failed renewal can no longer arrive is not sent after a stop', async () => {
+  const { term, notifications, store, execute, live, clock } = await thread()
   store.rule('renew', refused)
   await live(TTL / 3)
   store.restore('renew')
   const extended = execute({ kind: 'extend', id, ttl: 2 * TTL, from: TTL, call: 7 })
   await clock.advance(0)
-  const stopped = execute({ kind: 'stop', id, runsOut: false })
+  const count = store.count('renew')
+  term.stop()
+  const stopped = execute({ kind: 'stop', id })
   await clock.advance(0)
   await Promise.all([extended, stopped])
-  expect(notifications.slice(-2).map(({ kind }) => kind)).toEqual(['extended', 'stopped'])
+  const error = { code: 'STORE_UNAVAILABLE', message: 'not sent: the renewals were stopped; try again' }
+  expect(notifications.slice(-2)).toMatchObject([{ kind: 'extended', error }, { kind: 'stopped' }])
+  expect(store.count('renew')).toBe(count)
 })
 
 test('after a renewal that failed, a stop says for 5 s that it may still arrive', async () => {
@@ -76,22 +80,19 @@ test('after a renewal that failed, a stop says for 5 s that it may still arrive'
     await live(TTL / 3)
     store.restore('renew')
     await live(since)
-    await execute({ kind: 'stop', id, runsOut: false })
+    await execute({ kind: 'stop', id })
     expect(notifications.at(-1)).toEqual({ kind: 'stopped', id, unsettled })
   }
 })
 
-test('an extension of a lease that runs out is not sent before a failed renewal can no longer arrive', async () => {
-  const { notifications, store, execute, live } = await thread()
-  store.rule('renew', refused)
-  await live(TTL / 3)
-  store.restore('renew')
-  const extended = execute({ kind: 'extend', id, ttl: 2 * TTL, from: TTL, call: 7 })
-  const stopped = execute({ kind: 'stop', id, runsOut: true })
-  await live(1_000)
-  expect(store.claim?.ttl).toBe(TTL)
-  await live(5_000)
-  await Promise.all([extended, stopped])
-  expect(store.claim?.ttl).toBe(2 * TTL)
-  expect(notifications.slice(-2)).toMatchObject([{ kind: 'extended', error: undefined }, { kind: 'stopped' }])
+test('nothing is sent once the main thread has stopped the renewals, also before the command arrives', async () => {
+  const { term, live, notifications, store, execute } = await thread()
+  term.stop()
+  const extended = [execute({ kind: 'extend', id, ttl: TTL, from: TTL, call: 7 })]
+  extended.push(execute({ kind: 'extend', id, ttl: TTL, from: TTL, call: 8 }))
+  await live(TTL / 2)
+  await Promise.all([...extended, execute({ kind: 'stop', id })])
+  const refused = { kind: 'extended', error: { code: 'STORE_UNAVAILABLE', retryable: true } }
+  expect(notifications.filter(({ kind }) => kind !== 'failed')).toMatchObject([refused, refused, { kind: 'stopped' }])
+  expect(store.count('renew')).toBe(0)
 })

@@ -69,3 +69,34 @@ test('a write of a thread that ended before finishing it changes nothing', () =>
   ).toThrow('terminated')
   expect(reader.read()).toBe(1_000)
 })
+
+test('a stop reads the last value once, and no later one is written', () => {
+  const { writer, reader, pass } = shared()
+  expect(writer.write(() => 1_000)).toBe(true)
+  pass(300)
+  expect(reader.stop()).toBe(700)
+  expect(writer.write(() => 2_000)).toBe(false)
+  expect(reader.stop()).toBe(GONE)
+})
+
+test('a stop reads nothing if the last value was read before, and the loss if the lease is gone', () => {
+  const { writer, reader } = shared()
+  writer.write(() => 1_000)
+  reader.read()
+  expect(reader.stop()).toBeUndefined()
+  const other = shared()
+  other.writer.write(() => 1_000)
+  other.writer.end()
+  expect(other.reader.stop()).toBe(GONE)
+})
+
+test('a stop during a write reads the value before, and the writer learns that its own was not written', () => {
+  const { writer, reader } = shared()
+  writer.write(() => 1_000)
+  let last: number | undefined
+  const isWritten = writer.write(() => {
+    last = reader.stop()
+    return 500
+  })
+  expect({ last, isWritten }).toEqual({ last: 1_000, isWritten: false })
+})

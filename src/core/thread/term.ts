@@ -5,7 +5,7 @@ import { elapsed, timestampNow } from './timestamp.ts'
 const WORDS = 7
 const HALF = 3
 
-/** The last version of a lease that is gone. */
+/** The last version, of a lease that is gone or whose writer was stopped. */
 const GONE = -1
 
 /**
@@ -16,6 +16,9 @@ const GONE = -1
  * The next value is written to the half that is not in use, and then the version switches to it. So a reader never waits
  * for a writer, and a writer that ends in the middle changes nothing. Each lease has its own memory, so two leases never
  * share a slot.
+ *
+ * The writer writes before it sends a request, and sends it only if the value was written. `stop()` reads the last value
+ * and ends the writes in one step, so no later request can make that value too large.
  */
 export class SharedTerm {
   readonly memory: SharedArrayBuffer
@@ -32,17 +35,20 @@ export class SharedTerm {
     this.#now = now
   }
 
-  /** `remaining` returns milliseconds. It is called after the clocks are read, so time between the two is subtracted. */
-  write(remaining: () => number): void {
+  /**
+   * `remaining` returns milliseconds. It is called after the clocks are read, so time between the two is subtracted.
+   * False: nothing was written, because the lease is gone or the writer was stopped.
+   */
+  write(remaining: () => number): boolean {
     const version = Atomics.load(this.#version, 0)
-    if (version === GONE) return
+    if (version === GONE) return false
     const { monotonic, wall } = this.#now()
     const next = (version + 1) & 0x7fff_ffff
     const at = halfOf(next)
     Atomics.store(this.#words, at, monotonic)
     Atomics.store(this.#words, at + 1, BigInt(wall))
     Atomics.store(this.#words, at + 2, BigInt(Math.floor(remaining() * 1_000)))
-    Atomics.store(this.#version, 0, next)
+    return Atomics.compareExchange(this.#version, 0, version, next) === version
   }
 
   /** The lease is gone. Later writes have no effect. */
@@ -54,15 +60,26 @@ export class SharedTerm {
   read(): number | undefined {
     for (;;) {
       const version = Atomics.load(this.#version, 0)
-      if (version === this.#seen) return undefined
-      const at = halfOf(version)
-      const monotonic = Atomics.load(this.#words, at)
-      const wall = Number(Atomics.load(this.#words, at + 1))
-      const remaining = Number(Atomics.load(this.#words, at + 2)) / 1_000
+      const remaining = this.#read(version)
       if (Atomics.load(this.#version, 0) !== version) continue // a newer value may be in this half
       this.#seen = version
-      return version === GONE ? Number.NEGATIVE_INFINITY : remaining - elapsed({ monotonic, wall }, this.#now())
+      return remaining
     }
+  }
+
+  /** Reads the last value, as `read()` does. Later writes have no effect. */
+  stop(): number | undefined {
+    return this.#read(Atomics.exchange(this.#version, 0, GONE))
+  }
+
+  #read(version: number): number | undefined {
+    if (version === this.#seen) return undefined
+    if (version === GONE) return Number.NEGATIVE_INFINITY
+    const at = halfOf(version)
+    const monotonic = Atomics.load(this.#words, at)
+    const wall = Number(Atomics.load(this.#words, at + 1))
+    const remaining = Number(Atomics.load(this.#words, at + 2)) / 1_000
+    return remaining - elapsed({ monotonic, wall }, this.#now())
   }
 }
 

@@ -45,6 +45,8 @@ export class ThreadRenewals {
   readonly #claim: Claim
   readonly #token: bigint
   readonly #deadline: SharedDeadline
+  /** The longest ttl that the worker was asked for. Its requests may arrive for as long as those of this ttl. */
+  #longest: number
   #stopped: Promise<void> | undefined
   #onStopped: ((unsettled: boolean) => void) | undefined
   /** The entry in the heartbeat of the main thread, after the worker has ended. */
@@ -59,6 +61,7 @@ export class ThreadRenewals {
     this.#core = core
     this.#claim = claim
     this.#token = grant.token
+    this.#longest = claim.ttl
     this.#deadline = new SharedDeadline(term, clock, grant, sent, terms)
     term.write(() => this.#deadline.at - clock.now())
     term.read() // the deadline has it already
@@ -74,7 +77,7 @@ export class ThreadRenewals {
   receive(notification: Extract<Notification, { id: string }>): void {
     if (notification.kind === 'stopped') this.#onStopped?.(notification.unsettled)
     const lease = this.lease.handle
-    if (!(lease.remaining > 0)) return // if the lease is over, this check has reported it
+    if (!(lease.remaining > 0) || this.#stopped) return // if the lease is over, this check has reported it
     if (notification.kind === 'renewed' && events.heartbeat.hasSubscribers)
       events.heartbeat.publish({ lease, latency: notification.latency, margin: notification.margin })
     if (notification.kind === 'failed' && events.heartbeat_failed.hasSubscribers)
@@ -86,8 +89,8 @@ export class ThreadRenewals {
     this.#onStopped?.(true)
     const { lease } = this
     if (this.#stopped || !(lease.remaining > 0)) return
-    this.#deadline.detach()
-    lease.renewals.expectStale(error)
+    this.#deadline.detach(this.#core.clock.now())
+    lease.renewals.expectStale(this.#longest, error)
     this.#beat = this.#core.heartbeat.join(lease.renewals)
     if (events.heartbeat_failed.hasSubscribers) events.heartbeat_failed.publish({ lease: lease.handle, error })
   }
@@ -137,6 +140,7 @@ export class ThreadRenewals {
   }
 
   async #extend(ttl: number, signal: AbortSignal): Promise<Grant | undefined> {
+    this.#longest = Math.max(this.#longest, ttl)
     const extension = { id: idOf(this.#claim), ttl, from: this.lease.ttl, limit: this.#maxBlocked ?? ttl }
     const error = await this.#worker.extend(extension, signal)
     if (error?.code === 'LEASE_LOST') return undefined
@@ -145,15 +149,15 @@ export class ThreadRenewals {
   }
 
   #stop(): Promise<void> {
-    this.#deadline.detach()
+    this.#deadline.detach(this.#core.clock.now())
     const stopped = new Promise<boolean>(resolve => {
       this.#onStopped = resolve
-      if (!this.#worker.send({ kind: 'stop', id: idOf(this.#claim), runsOut: this.lease.runsOut })) resolve(true)
+      if (!this.#worker.send({ kind: 'stop', id: idOf(this.#claim) })) resolve(true)
     })
     // The worker may need this long to give up a renewal.
     const limit = Math.max(requestLimit(this.lease.ttl), LAST_REQUEST)
     this.#stopped = within(this.#core.clock, limit, stopped, () => true, true).then(isUnsettled => {
-      if (isUnsettled) this.lease.renewals.expectStale()
+      if (isUnsettled) this.lease.renewals.expectStale(this.#longest)
     })
     return this.#stopped
   }

@@ -4,7 +4,6 @@ import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
 import { createLocks, LeaseError, type Locks } from '../../src/index.ts'
 import { redis } from '../../src/stores/redis/index.ts'
-import { Holding } from '../shared/term.ts'
 import Default, {
   ExecutionError,
   type ExecutionResult,
@@ -13,7 +12,6 @@ import Default, {
   ResourceLockedError,
   type Settings,
 } from './index.ts'
-import { bind } from './lock.ts'
 
 const LONGEST_TTL = 2 ** 31 - 1
 const once = { retryCount: 0 }
@@ -183,18 +181,6 @@ describe('a duration', () => {
     const lock = await until('it is acquired', () => redlock.acquire(['a'], 20))
     expect(lock.lease).toMatchObject({ ttl: 100 })
     expect(lock.expiration).toBeLessThanOrEqual(Date.now() + 20)
-  })
-
-  test('that is longer than a grant ends with the lease: then the expiration is past', async () => {
-    const store = redis(client)
-    const guarantees = { ...store.guarantees, maxUnattended: 300 } // as over several servers, where it is 30 s
-    await using own = createLocks(store)
-    const lease = await own.acquire('long', { ttl: 300, heartbeat: false })
-    const holding = new Holding(lease, guarantees, false)
-    const lock = bind(new Lock(redlock, ['long'], 'value', [], Date.now() + 60_000), holding)
-    expect(lock.expiration).toBeGreaterThan(Date.now())
-    await until('its lease has ended', () => lease.remaining === 0) // nobody renewed it
-    expect(lock.expiration).toBeLessThan(Date.now())
   })
 
   test('may be 28,000 years', async () => {

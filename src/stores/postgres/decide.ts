@@ -25,7 +25,7 @@ export function decide(names: Names): string {
   const prolonged = (table: string): string => `update ${table} l
         set expires_at = greatest(least(l.expires_at, clock_timestamp() + ${ms('l.ttl')}), _now + ${ms('_ttl')}),
           ttl = greatest(_ttl, least(l.ttl, ceil(${since('l.expires_at')})))
-        from (select name, id from ${table} where name = _name and id = _id and expires_at > _now and ttl > 0 for no key update skip locked) k
+        from (select name, id from ${table} where name = _name and id = _id and expires_at > greatest(_now, clock_timestamp()) and ttl > 0 for no key update skip locked) k
         where l.name = k.name and l.id = k.id`
   const lifetime = ms('least(greatest(_ttl, 1000), 5000)')
   return `create or replace function ${call('decide')}(_name text, _id text, _owner text, _note text, _ttl integer, _queue boolean, _limit integer, _units integer, _round_trip integer, _until double precision, _channel text) returns json ${INNER}

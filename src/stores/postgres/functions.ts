@@ -10,7 +10,7 @@ export function renew({ lease, shared, call }: Names): string {
   // A lease that was released since _now has ended. Only its ttl of 0 shows that with any clock.
   const own = (table: string): string => `
     select a.i, l.name, l.id, a.ttl from asked a join ${table} l on l.name = a.name and l.id = a.id
-    where a.until >= extract(epoch from clock_timestamp()) * 1000 and l.expires_at > _now and l.ttl > 0
+    where a.until >= extract(epoch from clock_timestamp()) * 1000 and l.expires_at > greatest(_now, clock_timestamp()) and l.ttl > 0
     order by l.name for no key update of l skip locked`
   return `
 create or replace function ${call('renew')}(orders text) returns text ${SETTINGS}

@@ -56,6 +56,18 @@ ${BEGIN}
       perform from ${lease} where name = _order.name for no key update skip locked;
       if found and not exists (select from ${lease} where name = _order.name and id = _order.id and expires_at > _now)
         and not exists (select from ${shared} where name = _order.name and id = _order.id and expires_at > _now and ttl > 0) then
+        -- A lease that has ended by its time ends for good: a clock that is set back would revive it, and so would a renewal
+        -- that has locked its row and is not committed yet.
+        perform from ${shared} where name = _order.name and id = _order.id and ttl > 0 for no key update skip locked;
+        if found then
+          update ${shared} set ttl = 0, expires_at = _now where name = _order.name and id = _order.id;
+          _freed := _freed || _order.name;
+        end if;
+        continue when exists (select from ${shared} where name = _order.name and id = _order.id and ttl > 0);
+        update ${lease} set id = null, ttl = 0, expires_at = _now where name = _order.name and id = _order.id;
+        if found then
+          _freed := _freed || _order.name;
+        end if;
         insert into ${line} (name, id, owner, note, lapses_at, gone)
         values (_order.name, _order.id, '', '', _now + ${ms(String(LONGEST_REQUEST))}, true) on conflict (name, id) do nothing;
         if not found then

@@ -2,10 +2,11 @@ import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
+import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
 import { clockSteps, HOUR, wakesAfterStep } from '../../wire/test/clock-steps.ts'
 import { advisory } from '../index.ts'
-import { acquire, claimOf, failureOf, hold, signal, storeAt } from './support.ts'
+import { acquire, claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
 
 let clock: ShiftedClock
 let server: PostgresServer
@@ -60,6 +61,20 @@ test('a token falls only if its row is lost and the clock is then behind the las
     clock.jumpWall(HOUR)
   }
 })
+
+test.each([1, 2])(
+  'R4: a lease that was released after its end stays over when the clock is set back (limit %i)',
+  async limit => {
+    const claim = claimOf(`over ${limit}`, { ttl: 1_000, limit })
+    await hold(store, claim)
+    await until('its lease ends', async () => (await look(store, { name: claim.name })).length === 0)
+    expect(await store.release(claim, signal)).toBe('gone')
+    clock.jumpWall(-900)
+    expect(await store.renew(claim, signal)).toBe(undefined)
+    expect(await look(other, { name: claim.name })).toEqual([])
+    clock.jumpWall(900)
+  },
+)
 
 test('a break outranks the holder although the clock was set back', async () => {
   const token = await hold(store, claimOf('broken'))

@@ -34,6 +34,20 @@ test.each([100, LARGEST_LIMIT])(
   },
 )
 
+test('R4: a permit is not called gone while a renewal that is not committed has its row', async () => {
+  const [store, claim] = [storeOf(0), claimOf('uncommitted', { limit: 2, ttl: 600 })]
+  await acquire(store, claim)
+  const renewal = await transaction(
+    server,
+    "update holdfast.lease_shared set expires_at = clock_timestamp() + interval '30 s' where name = $1",
+    [claim.name],
+  )
+  await until('it has ended', async () => (await look(store, { name: claim.name })).length === 0)
+  expect(await failureOf(store.release(claim, signal))).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+  await renewal.end()
+  expect(await store.release(claim, signal)).toBe('released')
+})
+
 test('R1: a name whose row is deleted while a reader waits for it is not held without a row', async () => {
   const store = storeOf(0)
   for (let round = 0; round < 20; round += 1) {

@@ -3,7 +3,7 @@ import { request } from '../../contract/request.ts'
 import type { LeaseRecord, NodeRecord, Query } from '../../contract/store.ts'
 import { PATIENCE } from '../wire/timeouts.ts'
 import { mostAlike, recordsOf } from './holdings.ts'
-import type { Answer, Member, Sight } from './member.ts'
+import type { Answer, Claims, Member, Sight } from './member.ts'
 import type { Node } from './node.ts'
 import { type Quorum, type Tally, whenAll } from './quorum.ts'
 
@@ -87,14 +87,17 @@ async function* records(quorum: Quorum, names: string[], assertWanted: () => voi
 }
 
 /**
- * The ids of all claims that have votes, or of the one that has the most votes with this token. Rejects without a majority.
+ * The claims that have votes, or the one that has the most votes with `token`. The values are the highest tokens of their
+ * votes. Rejects without a majority.
  */
-export async function claimsWith(quorum: Quorum, name: string, token: bigint | undefined): Promise<readonly string[]> {
+export async function claimsWith(quorum: Quorum, name: string, token: bigint | undefined): Promise<Claims> {
   const tally = await quorum.poll(firstPage(name), whenAll)
   assertMajority(quorum, tally)
   const votes = answersOf(tally).flatMap(({ value }) => value.holder ?? [])
   const wanted = token === undefined ? votes : mostAlike(votes.filter(vote => BigInt(vote.token) === token))
-  return [...new Set(wanted.map(({ id }) => id))]
+  const claims = new Map(wanted.map(({ id, token }) => [id, token]))
+  for (const { id, token } of votes) if ((claims.get(id) ?? token) < token) claims.set(id, token)
+  return claims
 }
 
 function firstPage(name: string): (member: Member) => Promise<Answer<Sight>> {

@@ -34,10 +34,10 @@ export interface Member {
    */
   concede(key: ClaimKey, attempt: number, wakes: boolean): Promise<Answer<boolean>>
   /**
-   * Takes the vote back if one of the claims `ids` has it. Answers the last token, which it raises to at least `floor` if it
-   * took a vote back. It is not sent after `signal` has aborted.
+   * Takes the vote back if one of `claims` has it, with no higher token. Answers the last token, which it raises to at least
+   * `floor` if it took a vote back. It is not sent after `signal` has aborted.
    */
-  break(name: string, ids: readonly string[], floor: number, signal: AbortSignal): Promise<Answer<Broken>>
+  break(name: string, claims: Claims, floor: number, signal: AbortSignal): Promise<Answer<Broken>>
   /** Raises the last token of a free name to `token`. Resolves to true if it is that high now. */
   raise(name: string, token: number): Promise<Answer<boolean>>
   /** Reads the holder, and a page of the queue that begins after `from` waiters. */
@@ -50,6 +50,9 @@ export interface Member {
   isAnswer(failure: LeaseError): boolean
   close(): void
 }
+
+/** The ids of claims, and the highest token that each had a vote with. A later vote of the claim has a higher one. */
+export type Claims = ReadonlyMap<string, number>
 
 /** The answer of a member, and whether it counts. */
 export interface Answer<Value> {

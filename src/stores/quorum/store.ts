@@ -173,12 +173,12 @@ export class QuorumStore implements Store {
   async break(name: string, { token: of }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     this.#begin(signal)
     const { majority } = this.#quorum
-    // The requests name the claims, because a late one must not end the lease of a later claim.
-    const ids = await claimsWith(this.#quorum, name, of)
-    if (ids.length === 0) return undefined
+    // The requests name the claims and their tokens, because a late one must not end a later lease.
+    const claims = await claimsWith(this.#quorum, name, of)
+    if (claims.size === 0) return undefined
     this.#begin(signal)
     const floor = this.#nextAttempt()
-    const tally = await this.#quorum.poll(member => member.break(name, ids, floor, signal), whenAll<Broken>)
+    const tally = await this.#quorum.poll(member => member.break(name, claims, floor, signal), whenAll<Broken>)
     if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
     // A claim with votes of a minority may have got the other votes meanwhile.
@@ -187,7 +187,8 @@ export class QuorumStore implements Store {
     const tokens = tally.counted.map(({ value }) =>
       Math.min(value.token + (value.wasHeld ? 0 : 1), Number.MAX_SAFE_INTEGER),
     )
-    const token = Math.max(...tokens, ...held.map(({ value }) => value.token))
+    // Later leases must also have a higher token than any that the requests name.
+    const token = Math.max(...tokens, ...held.map(({ value }) => value.token), ...claims.values())
     // A majority must have that token, so that the token of the next holder is higher.
     if (tally.count(broken => broken.token >= token) < majority) await this.#raise(name, token)
     return BigInt(token)

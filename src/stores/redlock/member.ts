@@ -2,7 +2,7 @@ import type { LeaseError } from '../../contract/errors.ts'
 import { randomId } from '../../contract/random-id.ts'
 import type { Claim, ClaimKey, Wake } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit, systemClock } from '../../contract/time.ts'
-import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../quorum/member.ts'
+import type { Answer, Broken, Claims, Member, Renewal, Sight, Vote } from '../quorum/member.ts'
 import type { RedisDriver, Wire } from '../redis/client.ts'
 import type { Preamble } from '../redis/connection.ts'
 import { search } from '../redis/inspection.ts'
@@ -94,8 +94,8 @@ export class RedisMember implements Member {
     return this.#ask({ name, id, verb: 'concede', parameters }, isDone)
   }
 
-  break(name: string, ids: readonly string[], floor: number, signal: AbortSignal): Promise<Answer<Broken>> {
-    const parameters = `0 0 0 ${floor} ${ids.join(' ')} `
+  break(name: string, claims: Claims, floor: number, signal: AbortSignal): Promise<Answer<Broken>> {
+    const parameters = `0 0 0 ${floor} ${[...claims].flat().join(' ')}`
     return this.#ask({ name, id: '-', verb: 'break', parameters }, brokenOf, LONGEST_REQUEST, signal)
   }
 

@@ -1,7 +1,7 @@
 import { LeaseError } from '../../../src/contract/errors.ts'
 import type { Claim, ClaimKey, Wake } from '../../../src/contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../../src/contract/time.ts'
-import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../../../src/stores/quorum/member.ts'
+import type { Answer, Broken, Claims, Member, Renewal, Sight, Vote } from '../../../src/stores/quorum/member.ts'
 import type { Machine } from '../machine.ts'
 import type { Network } from '../network.ts'
 import type { Ears, Greeting, VotingServer } from './server.ts'
@@ -76,8 +76,8 @@ export class RemoteMember implements Member {
     return this.#ask(undefined, server => server.concede(key, attempt, wakes))
   }
 
-  break(name: string, ids: readonly string[], floor: number): Promise<Answer<Broken>> {
-    return this.#ask(NO_TTL, server => server.break(name, ids, floor))
+  break(name: string, claims: Claims, floor: number): Promise<Answer<Broken>> {
+    return this.#ask(NO_TTL, server => server.break(name, claims, floor))
   }
 
   raise(name: string, token: number): Promise<Answer<boolean>> {

@@ -83,7 +83,7 @@ export class Process {
         vote: (...asked) => this.#passing('vote', index, () => member.vote(...asked)),
         commit: (...asked) => this.#passing('commit', index, () => member.commit(...asked)),
         renew: (...asked) => this.#passing(asked[1] ? 'restore' : 'renew', index, () => member.renew(...asked)),
-        break: (name, ids, floor) => this.#passing('break', index, () => member.break(name, ids, floor)),
+        break: (name, claims, floor) => this.#passing('break', index, () => member.break(name, claims, floor)),
         raise: (...asked) => this.#passing('raise', index, () => member.raise(...asked)),
       })
     })

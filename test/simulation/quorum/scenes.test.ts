@@ -221,6 +221,32 @@ describe('a break', () => {
     expect(await scene.outcome(other.acquire(other.claim('other')))).toMatchObject({ held: false })
   })
 
+  test('takes no vote from a later lease of a claim that it saw with another vote', async () => {
+    const scene = new Scene(3)
+    const [first, waiter, other] = [await scene.process(), await scene.process(), await scene.process()]
+    const breaker = await scene.process()
+    first.reaches(0, 1)
+    await first.token(first.claim('first'))
+    const votes = [0, 1].map(node => waiter.keep('vote', node))
+    const claim = waiter.claim('waiter')
+    const tie = waiter.acquire(claim)
+    await scene.pass(5)
+    const breaks = [0, 1, 2].map(node => breaker.keep('break', node))
+    const breaking = breaker.store.break('a', { by: 'somebody' }, never)
+    await scene.pass(8)
+    for (const vote of votes) vote()
+    expect(await scene.outcome(tie)).toMatchObject({ held: false })
+    await scene.pass(5)
+    for (const send of breaks.slice(0, 2)) send()
+    expect(await scene.outcome(breaking)).toBeDefined()
+    waiter.reaches(0, 2)
+    await waiter.token(claim)
+    breaks[2]?.()
+    await scene.pass(10)
+    other.reaches(1, 2)
+    expect(await scene.outcome(other.acquire(other.claim('other')))).toMatchObject({ held: false })
+  })
+
   test('returns a token above one that is known only to a node without the lease', async () => {
     const scene = new Scene(3)
     const [holder, fast, slow] = [await scene.process(), await scene.process(5_000), await scene.process(-10_000)]

@@ -1,7 +1,7 @@
 import { LeaseError } from '../../../src/contract/errors.ts'
 import type { Claim, ClaimKey } from '../../../src/contract/store.ts'
 import { LONGEST_REQUEST, TURN } from '../../../src/contract/time.ts'
-import type { Broken, Renewal, Sight, Vote } from '../../../src/stores/quorum/member.ts'
+import type { Broken, Claims, Renewal, Sight, Vote } from '../../../src/stores/quorum/member.ts'
 import { placeLifetime, turnAfter } from '../../../src/stores/quorum/queue.ts'
 import { BEGINNING } from '../machine.ts'
 import type { World } from '../world.ts'
@@ -254,9 +254,10 @@ export class VotingServer {
     return true
   }
 
-  break(name: string, ids: readonly string[], floor: number): Broken {
+  break(name: string, claims: Claims, floor: number): Broken {
     const found = this.#at(name)
-    if (!found.lease || !ids.includes(found.lease.claim.id)) return { wasHeld: false, token: found.token }
+    const { lease, token } = found
+    if (!lease || token > (claims.get(lease.claim.id) ?? 0)) return { wasHeld: false, token }
     found.token = Math.max(found.token + 1, this.#floor(floor))
     found.lease = undefined
     this.#wake(found)

@@ -87,3 +87,18 @@ test('a client that may not subscribe polls, and fails no node by that', async (
   await locks.close()
   await holder.close()
 })
+
+test('a break ends no later vote of a claim that it names', async () => {
+  await using nodes = await startNodes(1)
+  const client = new Redis({ port: nodes.servers[0]?.port ?? 0, lazyConnect: true })
+  const options = { name: 'a', prefix: 'holdfast', identities: new Identities(), maxTtl: 0, acquireShare: 1 / 3 }
+  const member = new RedisMember(driverOf(client), options)
+  const claim = claimOf('a')
+  const broken = async (seen: number): Promise<unknown> =>
+    (await member.break('a', new Map([[claim.id, seen]]), 8, signal)).value
+  await member.vote(claim, 5)
+  expect(await broken(4)).toEqual({ wasHeld: false, token: 5 })
+  expect(await broken(5)).toEqual({ wasHeld: true, token: 8 })
+  member.close()
+  client.disconnect()
+})

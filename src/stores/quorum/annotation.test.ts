@@ -44,6 +44,13 @@ test('a minority is unknown', async () => {
   await expect(annotated([lost, held, unreached])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })
 
+test('R6: a node that does not answer may have the vote, from which a renewal restores the lease', async () => {
+  const unanswered = annotated([free, unreached, free])
+  await expect(unanswered).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+  expect(await annotated([lost, unreached, lost])).toBe(false)
+  expect(await annotated([free, unreached, free], { ...holder, token: undefined })).toBe(false)
+})
+
 test('a lease that a renewal may yet restore is not lost', async () => {
   await expect(annotated([free, held, free])).rejects.toMatchObject({
     code: 'STORE_UNAVAILABLE',

@@ -6,6 +6,9 @@ import { renew } from './renewal.ts'
 const held: Renewal = { state: 'held', token: 7 }
 const free: Renewal = { state: 'free', token: 0 }
 const lost: Renewal = { state: 'lost', token: 0 }
+const unreached = (): never => {
+  throw new Error('unreached')
+}
 const holder = { ...claim, token: 7n }
 
 /** What nodes answer a renewal; and when they are asked to restore it, that they hold. */
@@ -60,6 +63,17 @@ test('a minority is unknown', async () => {
   script(members, [held, never, never])
   for (const member of members) await quorum.nodes[members.indexOf(member)]?.ask(each => each.release(claim))
   await expect(renew(quorum, holder, 1)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+})
+
+test('R6: a node that does not answer, or does not count yet, may have the vote from which the others get it', async () => {
+  const [quorum, members] = quorumOf(3)
+  script(members, [free, unreached, free])
+  await expect(renew(quorum, holder, 1)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+  script(members, [free, held, free])
+  ;(members[1] as ScriptedMember).votesIn = 1_000
+  await expect(renew(quorum, holder, 2)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  script(members, [lost, unreached, lost])
+  expect(await renew(quorum, holder, 3)).toBeUndefined()
 })
 
 test('quarantined nodes do not count, and get the lease again', async () => {

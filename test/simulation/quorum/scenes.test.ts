@@ -205,6 +205,26 @@ test.each(['renew', 'restore'] as const)(
   },
 )
 
+test('R6: a renewal that one node does not answer does not deny a lease that another restores', async () => {
+  const scene = new Scene(3)
+  const holder = await scene.process()
+  holder.reaches(0, 1)
+  const claim = holder.claim('holder')
+  const held = { ...claim, token: await holder.token(claim) }
+  holder.reaches(0, 1, 2)
+  scene.servers[1]?.setClock(2_000)
+  const send = holder.keep('renew', 0)
+  const first = holder.store.renew(held, never)
+  await scene.pass(10)
+  holder.keep('renew', 0)
+  const second = holder.store.renew(held, never).catch((error: unknown) => error)
+  await scene.pass(10)
+  send()
+  expect(await scene.outcome(first)).toMatchObject({ held: true })
+  expect(await scene.outcome(second)).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(await scene.outcome(holder.store.renew(held, never))).toMatchObject({ held: true })
+})
+
 describe('a break', () => {
   test('that was answered takes no vote from a later lease', async () => {
     const scene = new Scene(3)

@@ -5,8 +5,7 @@ export function guaranteesOf(nodes: number, canListen: boolean, trustRestarted: 
   const failures = nodes - Math.floor(nodes / 2) - 1
   return {
     scope: 'network',
-    exclusion:
-      'while no majority of the servers forgets a lease or has its wall clock set forward during its ttl; fencing decides otherwise',
+    exclusion: `while the servers that did not vote for a lease${trustRestarted ? ', forgot it' : ''} or had their wall clock set forward during its ttl are no majority; fencing decides otherwise`,
     token:
       'the highest token of a majority, which is written back to a majority before it is handed out: no clock is needed for the order; never below the wall clock of the client in microseconds, so that it rises across a loss of data unless the clock went back by more than the outage',
     order: 'not promised',
@@ -17,7 +16,7 @@ export function guaranteesOf(nodes: number, canListen: boolean, trustRestarted: 
       ? `${failures} of ${nodes} servers may be lost; a restarted server is trusted (trustRestarted), and must not have lost what it acknowledged`
       : `${failures} of ${nodes} servers may be lost; a server that may have lost leases grants none for maxTtl`,
     limits: [
-      'A step forward of the wall clocks of a majority ends leases early; a step back makes them last longer.',
+      'A step forward of the wall clock of a server ends its votes early. One such server is enough to lose a lease that only a bare majority voted for. A step back makes votes last longer.',
       'A server whose wall clock is set forward ends its quarantine early. Mutual exclusion may then be lost. Tokens still rise, unless the clock of a client also went back by more than the outage and maxTtl.',
       'Waiters may overtake each other: each server has its own queue, and the first claim with a majority holds.',
       'If two claims try at the same time, neither may get a majority. They try again after 50 to 150 ms.',

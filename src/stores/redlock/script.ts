@@ -18,7 +18,14 @@ const LINE: readonly string[] = [':line', ':lapse', ':waiter']
  * In renew, annotate and release, 16 digits of the token, or zeros, follow the id.
  */
 export const script: Script = scriptOf({
-  touches: { vote: [...LINE, GONE], release: [...LINE, GONE], concede: [...LINE, GONE], break: LINE, look: LINE },
+  touches: {
+    vote: [...LINE, GONE],
+    release: [...LINE, GONE],
+    concede: [...LINE, GONE],
+    renew: [GONE],
+    break: LINE,
+    look: LINE,
+  },
   constants: { FIRST: 6, MEMORY, PAGE, TURN, FIRST_TURNS, SHORT_TURN, SHORTEST_POSITION },
   base: ['redlock/lua/value', 'redlock/lua/quarantine', 'redlock/lua/tokens', 'redlock/lua/states'],
   rare: [

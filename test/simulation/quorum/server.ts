@@ -198,17 +198,17 @@ export class VotingServer {
   }
 
   renew(claim: Claim, restore: boolean, number: number): Renewal {
-    const { id, ttl } = claim
-    const known = Number(claim.token ?? 0n)
+    const { id, ttl, token: known = 0n } = claim
     const name = this.#at(claim.name)
     const { lease } = name
     if (lease ? lease.claim.id !== id : name.token > known) return { state: 'lost', token: 0 }
     if (!lease && !restore) return { state: 'free', token: 0 }
     if (!lease) {
+      if (this.#refused(id) === Number.POSITIVE_INFINITY) return { state: 'lost', token: 0 }
       this.restored += 1
       if (this.#released.has(id)) this.#fail(`${claim.name}: a renewal brought back what was released at ${this.name}`)
     }
-    name.token = Math.max(name.token, known)
+    name.token = Math.max(name.token, Number(known))
     const ends = this.time() + ttl
     const attempt = Math.max(RENEWED + number, lease?.attempt ?? 0)
     const isShorter = lease && lease.ends > ends && attempt > RENEWED + number // an earlier one came later

@@ -9,6 +9,8 @@ function made.renew(key, key2, ttl, life, restores, rest)
   if held and not isOf(id, value, start) then return '0' end
   if not held and tonumber(token) > known then return '0' end
   if not held and restores ~= '1' then return 'f' end
+  -- It was released here while another claim had the vote, so that the token was not raised.
+  if not held and call('GET', key .. ':gone:' .. id) == 'all' then return '0' end
   local attempt, details = match(rest, '^(%d+) (.*)$')
   local last = endOf(ttl)
   if held then

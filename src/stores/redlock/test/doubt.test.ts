@@ -8,7 +8,7 @@ import type { Wire } from '../../redis/client.ts'
 import { driverOf } from '../../redis/driver.ts'
 import { Identities } from '../identity.ts'
 import { RedisMember } from '../member.ts'
-import { CAUTIOUS, heard, startNodes } from './support.ts'
+import { CAUTIOUS, heard, type Nodes, startNodes } from './support.ts'
 
 const NOTE = 'holdfast:redlock:since'
 
@@ -88,17 +88,37 @@ test('a client that may not subscribe polls, and fails no node by that', async (
   await holder.close()
 })
 
-test('a break ends no later vote of a claim that it names', async () => {
-  await using nodes = await startNodes(1)
-  const client = new Redis({ port: nodes.servers[0]?.port ?? 0, lazyConnect: true })
+/** The only node, past all stores. */
+function memberOf({ servers: [server] }: Nodes): RedisMember & Disposable {
+  const client = new Redis({ port: server?.port ?? 0, lazyConnect: true })
   const options = { name: 'a', prefix: 'holdfast', identities: new Identities(), maxTtl: 0, acquireShare: 1 / 3 }
   const member = new RedisMember(driverOf(client), options)
+  return Object.assign(member, {
+    [Symbol.dispose]() {
+      member.close()
+      client.disconnect()
+    },
+  })
+}
+
+test('a break ends no later vote of a claim that it names', async () => {
+  await using nodes = await startNodes(1)
+  using member = memberOf(nodes)
   const claim = claimOf('a')
   const broken = async (seen: number): Promise<unknown> =>
     (await member.break('a', new Map([[claim.id, seen]]), 8, signal)).value
   await member.vote(claim, 5)
   expect(await broken(4)).toEqual({ wasHeld: false, token: 5 })
   expect(await broken(5)).toEqual({ wasHeld: true, token: 8 })
-  member.close()
-  client.disconnect()
+})
+
+test('a claim that was released while another had the vote is not restored', async () => {
+  await using nodes = await startNodes(1)
+  using member = memberOf(nodes)
+  const [claim, rival] = [{ ...claimOf('a'), token: 9n }, claimOf('a')]
+  await member.vote(rival, 5)
+  expect((await member.release(claim)).value).toBe(false)
+  await member.concede(rival, 5, false)
+  expect((await member.renew(claim, true, 1)).value.state).toBe('lost')
+  expect((await member.renew({ ...claimOf('a'), token: 9n }, true, 1)).value.state).toBe('held')
 })

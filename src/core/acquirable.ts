@@ -1,4 +1,5 @@
 import { checkKeys } from '../contract/check.ts'
+import type { Lease } from '../contract/lease.ts'
 import type { Host } from './host.ts'
 import { type AcquireOptions, type AcquireTerms, keysOf, type TryOptions, type Verb } from './options.ts'
 import { type Holding, type NotAcquired, type Tried, type Work, type WorkArguments, workOf } from './work.ts'
@@ -26,8 +27,10 @@ export interface Acquirable<L extends AsyncDisposable, O = unknown> {
 /** Makes the result of a call from what it holds, or from the failure to acquire it in time. */
 export type ResultOf<L, Result> = (held: Holding<L> | NotAcquired) => Result
 
+type Acquired = AsyncDisposable & Pick<Lease, 'assertHeld'>
+
 /** Implements the verbs for anything that can be held. */
-export abstract class Acquiring<L extends AsyncDisposable, O = unknown> implements Acquirable<L, O> {
+export abstract class Acquiring<L extends Acquired, O = unknown> implements Acquirable<L, O> {
   protected readonly host: Host
   readonly #more: readonly string[]
 
@@ -47,12 +50,12 @@ export abstract class Acquiring<L extends AsyncDisposable, O = unknown> implemen
 
   async using<R>(...args: WorkArguments<AcquireOptions & O, L, R>): Promise<R> {
     const { options, work } = workOf(`using(${this.first}`, args)
-    return this.host.calls.run(await this.#hold('using', options, acquired), work, options?.signal)
+    return this.host.calls.run(await this.#hold('using', options, acquired), whileHeld(work), options?.signal)
   }
 
   async tryUsing<R>(...args: WorkArguments<TryOptions & O, L, R>): Promise<Tried<R>> {
     const { options, work } = workOf(`tryUsing(${this.first}`, args)
-    return this.host.calls.tryRun(await this.#hold('tryUsing', options, held => held), work, options?.signal)
+    return this.host.calls.tryRun(await this.#hold('tryUsing', options, held => held), whileHeld(work), options?.signal)
   }
 
   /** The parameter before the options, for the message of an error. */
@@ -75,6 +78,14 @@ export abstract class Acquiring<L extends AsyncDisposable, O = unknown> implemen
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+}
+
+/** Work that does not begin once its lease is over: grants may arrive together, and the work before may take long. */
+function whileHeld<L extends Acquired, R>(work: Work<L, R>): Work<L, R> {
+  return handle => {
+    handle.assertHeld()
+    return work(handle)
   }
 }
 

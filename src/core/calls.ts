@@ -113,9 +113,6 @@ export class Calls {
     let lost: LeaseError | undefined
     let result: Result
     try {
-      // Many grants may arrive at once, and the work of those before may have taken long.
-      const over = held.check()
-      if (over) throw over
       result = await surround(held.handle, work)
     } catch (error) {
       const { aborted, reason } = held.signal

@@ -1,23 +1,30 @@
 import { checkDuration, checkName, checkTtl, invalid } from '../contract/check.ts'
 import type { Environment } from '../contract/environment.ts'
 import { LeaseError } from '../contract/errors.ts'
-import type { Lease } from '../contract/lease.ts'
 import { randomId } from '../contract/random-id.ts'
 import { isLease, visible } from '../contract/record.ts'
 import { type Cancel, request, storeError } from '../contract/request.ts'
 import { LONGEST_TEXT, MARKER_SUFFIX, markerOf } from '../contract/reserved.ts'
-import type { Busy, Claim, Grant, LeaseRecord, Store } from '../contract/store.ts'
+import type { Claim, LeaseRecord, Store } from '../contract/store.ts'
 import { FIRST_TRY, LAST_REQUEST, LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { withdraw } from './withdraw.ts'
 
-/** The note of a marker: for people, and the token of the run. */
-const noteOf = (token: bigint): string => `the last run (token ${token}) succeeded: not run again until this ends`
+/** The note of a marker: for people, and the token of the run, unless others may hold at the same time. */
+const noteOf = (token?: bigint): string =>
+  `the last run${token === undefined ? '' : ` (token ${token})`} succeeded: not run again until this ends`
 const tokenIn = (note: string): bigint => BigInt(/\(token (\d+)\)/.exec(note)?.[1] ?? 0)
 const LONGEST_NAME = LONGEST_TEXT - Buffer.byteLength(MARKER_SUFFIX)
 
 /** What a marker needs from the locks. */
 export interface MarkerCore extends Environment {
   readonly store: Store
+}
+
+/** A run that has succeeded. */
+export interface Run {
+  readonly owner: string
+  /** Of its lease, if nobody else could hold at the same time. */
+  readonly token?: bigint | undefined
 }
 
 /**
@@ -72,10 +79,11 @@ export class Marker {
   }
 
   /**
-   * Writes the marker of a run with this lease that began at `began`, by the clock. Resolves to the error if that failed; never
-   * rejects. It replaces the marker of a run with a lower token: that run has lost its lease, and may yet remove its marker.
+   * Writes the marker of a run that began at `began`, by the clock. Resolves to the error if that failed; never rejects. It
+   * replaces the marker of a run with a lower token: that run has lost its lease, and may yet remove its marker. Without a
+   * token, others may hold at the same time.
    */
-  async write({ owner, token }: Pick<Lease, 'owner' | 'token'>, began: number): Promise<LeaseError | undefined> {
+  async write({ owner, token }: Run, began: number): Promise<LeaseError | undefined> {
     const { clock, store } = this.#core
     const left = Math.ceil(this.#within - (clock.now() - began))
     if (left <= 0) return undefined
@@ -85,13 +93,15 @@ export class Marker {
     this.#written = claim
     const limit = Math.min(LONGEST_TRY, requestLimit(ttl, acquireShare))
     try {
-      const acquire = (): Promise<Grant | Busy> => this.#ask(limit, signal => store.acquire(claim, signal))
-      const answer = await acquire()
-      const other = answer.held ? undefined : answer.holder
-      if (!other || tokenIn(other.note) >= token) return undefined
-      const { name } = claim
-      await this.#ask(limit, signal => store.break(name, { by: owner, token: other.token }, signal))
-      await acquire()
+      await this.#ask(limit, async signal => {
+        for (;;) {
+          signal.throwIfAborted()
+          const answer = await store.acquire(claim, signal)
+          const other = answer.held ? undefined : answer.holder // if it is unknown, another run has written its marker
+          if (!other || token === undefined || tokenIn(other.note) >= token) return
+          await store.break(claim.name, { by: owner, token: other.token }, signal)
+        }
+      })
       return undefined
     } catch (error) {
       return storeError(error)

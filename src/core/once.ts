@@ -75,7 +75,6 @@ export async function once<Result>(
         return held.signal
       },
       abort: held.abort.bind(held),
-      check: held.check.bind(held),
       end,
     }
     const result = await calls.run(holding, () => workUnlessFound(held), signal)

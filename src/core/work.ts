@@ -4,7 +4,7 @@ import type { LeaseRecord } from '../contract/store.ts'
 import type { Held } from './held.ts'
 
 /** What a call acquired: a lease, or several that end together. */
-export interface Holding<Handle> extends Pick<Held, 'signal' | 'abort' | 'check' | 'end'> {
+export interface Holding<Handle> extends Pick<Held, 'signal' | 'abort' | 'end'> {
   /** The handle that the caller gets. */
   readonly handle: Handle
 }

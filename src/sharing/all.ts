@@ -33,7 +33,6 @@ export class AllNames extends Acquiring<LeaseSet> {
         return set.signal // reading it may detect a loss
       },
       abort: reason => set.abort(reason),
-      check: () => set.check(),
       end: () => set.end(),
     })
   }

@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '../../../lab/servers/until.ts'
 import { testLocks } from '../../testing/index.ts'
 import { Output } from '../output.ts'
 import type { Signals } from '../signals.ts'
@@ -48,14 +49,17 @@ test.each(['kill', 'ignore'] as const)(
 )
 
 test('a supervisor that is killed while it starts the command leaves the lease to its ttl', async () => {
-  const lease = await testLocks().acquire('job')
+  const locks = testLocks()
+  const lease = await locks.acquire('job')
   const killed = join(folder, 'killed.mjs')
   writeFileSync(killed, 'process.kill(process.pid, "SIGKILL")')
   process.argv = [execPath, killed]
-  const held = await hold(lease, 'memory:', options('kill'), new Output(), signals)
-  expect(held).toEqual({ exit: 76, hasRun: true, isUnrunnable: false })
-  expect(written).toContain('it is not known whether the command runs')
+  const holding = hold(lease, 'memory:', options('kill'), new Output(), signals)
+  await until('it says so', () => written.includes('it is not known whether the command runs'))
+  await locks.advance(lease.ttl / 2)
   lease.assertHeld()
+  await locks.advance(lease.ttl)
+  expect(await holding).toEqual({ exit: 76, hasRun: true, isUnrunnable: false })
 })
 
 test('a supervisor that cannot be started says nothing about the command', async () => {

@@ -54,7 +54,7 @@ export async function hold(
     const code = error instanceof Failure ? error.code : ''
     const hasRun = code === UNWATCHED || code === UNKNOWN
     if (code === UNWATCHED) await releaseAfter(lease, output, exit)
-    else if (hasRun) for (const each of leasesOf(lease)) each.stopRenewing()
+    else if (hasRun) await runOut(lease, signals)
     else await release(lease, output)
     return { exit, hasRun, isUnrunnable: UNRUNNABLE.has(code) }
   }
@@ -195,6 +195,13 @@ function cannotRun(command: string, { code, message }: { code: string; message: 
   }
   if (code === 'EACCES') return new Failure(EXIT.notExecutable, code, `${command} is not executable (see chmod +x)`)
   return new Failure(EXIT.notExecutable, code, `${command} cannot be executed: ${message}`)
+}
+
+/** Waits until the lease ends by its ttl, or a signal comes. */
+async function runOut(lease: Held, { stop }: Signals): Promise<void> {
+  for (const each of leasesOf(lease)) each.stopRenewing()
+  const stopped = new Promise<void>(resolve => stop.addEventListener('abort', () => resolve(), { once: true }))
+  await Promise.race([lease.ended, stopped])
 }
 
 /** Releases the lease. Resolves to why it was lost before, if it was. */

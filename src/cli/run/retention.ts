@@ -87,7 +87,8 @@ export class Retention {
 
   async #mark(lease: Lease, began: number): Promise<void> {
     const { name } = this.#options
-    const failure = await this.#marker?.write(lease, began)
+    const { owner, token } = lease
+    const failure = await this.#marker?.write('slot' in lease ? { owner } : { owner, token }, began)
     if (failure)
       this.#output.failed('not_marked', `${name} ran, but may run again too soon: ${messageOf(failure)}`, { name })
   }

@@ -5,6 +5,7 @@ import type { SharedTerm } from './term.ts'
 /** The deadline of a lease that another thread renews: that thread moves it through shared memory, until `detach()`. */
 export class SharedDeadline extends Deadline {
   #term: SharedTerm | undefined
+  #isGone = false
 
   constructor(term: SharedTerm, ...args: ConstructorParameters<typeof Deadline>) {
     super(...args)
@@ -15,18 +16,21 @@ export class SharedDeadline extends Deadline {
     return this.#term !== undefined
   }
 
-  /** Makes this thread move the deadline from now on. The other thread sends no more requests. */
+  /** Makes this thread move the deadline from now on. The other thread sends no request that it has not written yet. */
   detach(now: number): void {
-    const remaining = this.#term?.stop()
+    const last = this.#term?.stop()
     this.#term = undefined
-    if (remaining !== undefined) this.move(now + remaining)
+    this.#follow(now, last)
   }
 
   override passed(now: number, isRenewed: boolean): LossReason | undefined {
-    const remaining = this.#term?.read()
-    if (remaining === Number.NEGATIVE_INFINITY) return 'gone'
-    if (remaining !== undefined) super.move(now + remaining)
-    return super.passed(now, isRenewed)
+    this.#follow(now, this.#term?.read())
+    return this.#isGone ? 'gone' : super.passed(now, isRenewed)
+  }
+
+  #follow(now: number, remaining: number | undefined): void {
+    if (remaining === Number.NEGATIVE_INFINITY) this.#isGone = true
+    else if (remaining !== undefined) super.move(now + remaining)
   }
 
   override move(at: number): void {

@@ -2,7 +2,7 @@ import type { LeaseError } from '../../contract/errors.ts'
 import type { Wakes } from '../rules/name.ts'
 import type { NameState } from '../rules/state.ts'
 import { fateOf } from './record.ts'
-import type { Pending } from './request.ts'
+import { isRefusal, type Pending } from './request.ts'
 
 /** Decisions on the record that this process knew, and what to write. */
 export interface Decision {
@@ -26,6 +26,8 @@ export interface Attempt {
 /** The writes that some requests share and that are not confirmed. A later read may show what became of them. */
 export class Attempts {
   #attempts: readonly Attempt[] = []
+  /** Those that may still happen, by the last read. */
+  #open: ReadonlySet<Attempt> = new Set()
 
   add(attempt: Attempt): void {
     this.#attempts = [...this.#attempts, attempt]
@@ -39,6 +41,17 @@ export class Attempts {
   /** May a write have happened that decided the request? */
   has(asked: Pending): boolean {
     return this.#attempts.some(({ decision }) => decision.answers.has(asked))
+  }
+
+  /**
+   * May a write still happen, or have happened after what was read, that grants the request? `mayLag`: what was read may be
+   * old.
+   */
+  mayGrant(asked: Pending, mayLag: boolean): boolean {
+    return this.#attempts.some(attempt => {
+      const isPossible = this.#open.has(attempt) || (mayLag && attempt.error !== undefined)
+      return isPossible && attempt.decision.answers.has(asked) && !isRefusal(attempt.decision.answers.get(asked))
+    })
   }
 
   /** Why the last one is not confirmed. */
@@ -61,8 +74,9 @@ export class Attempts {
     } = Object.groupBy(this.#attempts, ({ write, after }) => {
       return fateOf(write, after, writes)
     })
+    this.#open = new Set(open)
     const isKept = (attempt: Attempt): boolean =>
-      (open.includes(attempt) || unclear.includes(attempt)) && [...attempt.decision.answers.keys()].some(isPending)
+      (this.#open.has(attempt) || unclear.includes(attempt)) && [...attempt.decision.answers.keys()].some(isPending)
     this.#attempts = this.#attempts.filter(isKept)
     return { done, unclear }
   }

@@ -67,6 +67,20 @@ test('where it is not known, none of them does, so what needs that is refused wi
   })
 })
 
+test('a claim that is refused after a wrong guess writes nothing more', async () => {
+  const system = new System()
+  const [other, store] = [system.start(), system.start()]
+  for (const each of [store, ...Array.from({ length: 10 }, () => other)]) {
+    const claim = claimOf('a')
+    await hold(each, claim)
+    await each.release(claim, signal)
+  }
+  await hold(other, claimOf('a'))
+  system.writes = 0
+  expect(await held(store, claimOf('a'))).toBe(false)
+  expect(system.writes).toBe(1) // the guess
+})
+
 test('a claim is not refused while a late write of it may still grant the name', async () => {
   const system = new System()
   const [other, store] = [system.start(), system.start()]

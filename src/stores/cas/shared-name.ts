@@ -271,9 +271,9 @@ export class SharedName<Version> {
     if (state.token > LAST_TOKEN) throw usedUp(this.name)
     // What a read that lags says of a lease that is gone is true if a write that expects that record happens. A refusal is
     // final only after such a write, too, if an earlier one that grants the request may still happen.
-    const { mayLag } = this.#shared.register
+    const { mayLag = false } = this.#shared.register
     const mustWrite = Array.from(answers).some(
-      ([asked, answer]) => (mayLag && isAbsence(answer)) || (isRefusal(answer) && attempts.has(asked)),
+      ([asked, answer]) => (mayLag && isAbsence(answer)) || (isRefusal(answer) && attempts.mayGrant(asked, mayLag)),
     )
     return { answers, state: mustWrite || isChanged(before, state, now) ? state : undefined, now, wakes }
   }

@@ -168,10 +168,11 @@ export const burstCases: Case[] = casesOf(
       assert.equal(answers.filter(answer => answer.held).length, 1)
     },
 
-    async 'R13: grants 500 names requested at once'(space) {
+    async 'R13: grants hundreds of names requested at once'(space) {
       const client = await space.client()
       const prefix = space.name()
-      const claims = Array.from({ length: 500 }, (_, index) => space.claim({ name: `${prefix}/${index}` }))
+      const { burst: length = 500 } = space.harness
+      const claims = Array.from({ length }, (_, index) => space.claim({ name: `${prefix}/${index}` }))
       await Promise.all(claims.map(claim => client.hold(claim)))
       const renewed = await Promise.all(claims.map(claim => client.renew(claim)))
       assert.ok(renewed.every(grant => grant?.held))

@@ -74,6 +74,8 @@ export interface Harness {
   readonly scale?: number | undefined
   /** The number of leases that the case for leaks acquires and releases. @default 1,000 */
   readonly cycles?: number | undefined
+  /** The number of names that are requested at once. A server must answer the last one within a third of a ttl. @default 500 */
+  readonly burst?: number | undefined
 }
 
 const fault: Partial<Record<Need, keyof Faults>> = {

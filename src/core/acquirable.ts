@@ -50,12 +50,14 @@ export abstract class Acquiring<L extends Acquired, O = unknown> implements Acqu
 
   async using<R>(...args: WorkArguments<AcquireOptions & O, L, R>): Promise<R> {
     const { options, work } = workOf(`using(${this.first}`, args)
-    return this.host.calls.run(await this.#hold('using', options, acquired), whileHeld(work), options?.signal)
+    const held = this.#stillHeld(await this.#hold('using', options, acquired))
+    return this.host.calls.run(held, work, options?.signal)
   }
 
   async tryUsing<R>(...args: WorkArguments<TryOptions & O, L, R>): Promise<Tried<R>> {
     const { options, work } = workOf(`tryUsing(${this.first}`, args)
-    return this.host.calls.tryRun(await this.#hold('tryUsing', options, held => held), whileHeld(work), options?.signal)
+    const held = await this.#hold('tryUsing', options, held => held)
+    return this.host.calls.tryRun('handle' in held ? this.#stillHeld(held) : held, work, options?.signal)
   }
 
   /** The parameter before the options, for the message of an error. */
@@ -69,6 +71,17 @@ export abstract class Acquiring<L extends Acquired, O = unknown> implements Acqu
    */
   protected abstract hold<R>(terms: AcquireTerms, options: O, resultOf: ResultOf<L, R>): Promise<R>
 
+  /** Throws if it is over before its work begins: grants may arrive together, and the work before may take long. */
+  #stillHeld(held: Holding<L>): Holding<L> {
+    try {
+      held.handle.assertHeld()
+    } catch (error) {
+      this.host.inBackground(held.end())
+      throw error
+    }
+    return held
+  }
+
   /** Calls `hold` without a promise of its own, which thousands of waiters would keep. */
   #hold<R>(verb: Verb, options = {} as AcquireOptions & O, resultOf: ResultOf<L, R>): Promise<R> {
     try {
@@ -78,14 +91,6 @@ export abstract class Acquiring<L extends Acquired, O = unknown> implements Acqu
     } catch (error) {
       return Promise.reject(error)
     }
-  }
-}
-
-/** Work that does not begin once its lease is over: grants may arrive together, and the work before may take long. */
-function whileHeld<L extends Acquired, R>(work: Work<L, R>): Work<L, R> {
-  return handle => {
-    handle.assertHeld()
-    return work(handle)
   }
 }
 

@@ -8,8 +8,8 @@ import { MARGIN } from './guarantees.ts'
 export const PREFIX = 'holdfast/'
 
 /**
- * The number of requests that a store sends at once. Others would keep Azure busy even after they were given up. One without
- * an answer counts for a second: it may hang on a dead connection, and its copies must not wait for it.
+ * The number of requests that a store sends at once. Others would keep Azure busy even after they were given up. If none was
+ * answered for a second, those that wait are sent, too: the others may hang on dead connections, and so may their copies.
  */
 const AT_ONCE = 50
 
@@ -43,6 +43,8 @@ export class Blobs implements Register<string> {
   readonly #prefix: string
   readonly #turns: (() => void)[] = []
   #sent = 0
+  /** When a request last ended. */
+  #answeredAt = 0
 
   constructor(container: AzureContainer, prefix: string) {
     this.#container = container
@@ -107,11 +109,17 @@ export class Blobs implements Register<string> {
       if (next) next()
       else this.#sent -= 1
     }
-    const timer = setTimeout(() => end(), PATIENCE).unref()
+    const look = (): NodeJS.Timeout =>
+      setTimeout(() => {
+        if (performance.now() - this.#answeredAt >= PATIENCE) end()
+        else timer = look()
+      }, PATIENCE).unref()
+    let timer = look()
     try {
       signal.throwIfAborted()
       return await send()
     } finally {
+      this.#answeredAt = performance.now()
       clearTimeout(timer)
       end()
     }

@@ -225,26 +225,37 @@ test('R6: a renewal that one node does not answer does not deny a lease that ano
   expect(await scene.outcome(holder.store.renew(held, never))).toMatchObject({ held: true })
 })
 
-test('R3: a late restore brings no lease back that was released while a rival had the vote', async () => {
-  const scene = new Scene(3)
-  const [holder, rival] = [await scene.process(), await scene.process(-10_000)]
-  holder.reaches(0, 1)
-  const claim = holder.claim('holder')
-  const held = { ...claim, token: await holder.token(claim) }
-  holder.reaches(0, 1, 2)
-  const send = holder.keep('restore', 2)
-  await scene.outcome(holder.store.renew(held, never))
-  for (const node of [0, 1]) rival.keep('vote', node)
-  const losing = rival.acquire(rival.claim('rival')).catch(() => {})
-  await scene.pass(10)
-  expect(scene.servers[2]?.look('a').holder?.id).toBe('rival')
-  expect(await scene.outcome(holder.store.release(held, never))).toBe('released')
-  await scene.outcome(losing)
-  await scene.pass(10)
-  send()
-  await scene.pass(10)
-  expect(scene.servers[2]?.look('a').holder).toBeUndefined()
-})
+test.each([
+  ['', false],
+  [', and that had a position there', true],
+] as const)(
+  'R3: a late restore brings no lease back that was released while a rival had the vote%s',
+  async (_, waits) => {
+    const scene = new Scene(3)
+    const [holder, rival, first] = [await scene.process(), await scene.process(-10_000), await scene.process()]
+    for (const node of [0, 1]) first.keep('vote', node)
+    const tie = waits ? first.acquire(first.claim('first')).catch(() => {}) : undefined
+    await scene.pass(5)
+    holder.reaches(...(waits ? [0, 1, 2] : [0, 1]))
+    const claim = holder.claim('holder')
+    const held = { ...claim, token: await holder.token(claim) }
+    holder.reaches(0, 1, 2)
+    if (tie) await scene.outcome(tie)
+    await scene.pass(100)
+    const send = holder.keep('restore', 2)
+    await scene.outcome(holder.store.renew(held, never))
+    for (const node of [0, 1]) rival.keep('vote', node)
+    const losing = rival.acquire(rival.claim('rival')).catch(() => {})
+    await scene.pass(10)
+    expect(scene.servers[2]?.look('a').holder?.id).toBe('rival')
+    expect(await scene.outcome(holder.store.release(held, never))).toBe('released')
+    await scene.outcome(losing)
+    await scene.pass(10)
+    send()
+    await scene.pass(10)
+    expect(scene.servers[2]?.look('a').holder).toBeUndefined()
+  },
+)
 
 describe('a break', () => {
   test('that was answered takes no vote from a later lease', async () => {

@@ -230,15 +230,12 @@ export class VotingServer {
     const isHolder = lease?.claim.id === id
     const isWaiter = line.delete(id)
     const known = Number(token)
-    if ((isHolder || !lease) && known > 0) {
-      if (!this.#flaw.keepsToken) found.token = Math.max(known + 1, found.token)
-      this.#released.add(id)
-    }
+    if (known > 0) this.#released.add(id)
+    if ((isHolder || !lease) && known > 0 && !this.#flaw.keepsToken) found.token = Math.max(known + 1, found.token)
     if (isHolder) found.lease = undefined
     if (isHolder || (isWaiter && !lease)) this.#wake(found)
-    if (isHolder || isWaiter) return true
-    this.#refuse(id, Number.POSITIVE_INFINITY)
-    return false
+    if (!isHolder && (known > 0 || !isWaiter)) this.#refuse(id, Number.POSITIVE_INFINITY)
+    return isHolder || isWaiter
   }
 
   concede({ name, id }: ClaimKey, attempt: number, wakes: boolean): boolean {

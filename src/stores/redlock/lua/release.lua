@@ -7,12 +7,11 @@ function verbs.release(key, key2, memory)
   local held, _, line, token, ttl, start = parse(key, value)
   local own = held and isOf(id, value, start)
   local waited = line == '1' and rare().leave(key, { id })
-  -- A late renewal must not restore it.
+  -- A late renewal must not restore it. The token cannot rise while another claim has the vote: then a tombstone refuses it.
   local new = known > 0 and freed(known, token) or token
   if own then free(key, value, line, token, new, ttl, start)
   elseif not held and new ~= token then remind(key, value, line, token, new, ttl, start) end
   if line == '1' and (own or waited and not held) then rare().wake(key) end
-  if own or waited then return '1' end
-  call('SET', key .. ':gone:' .. id, 'all', 'PX', memory)
-  return '0'
+  if not own and (known > 0 or not waited) then call('SET', key .. ':gone:' .. id, 'all', 'PX', memory) end
+  return (own or waited) and '1' or '0'
 end

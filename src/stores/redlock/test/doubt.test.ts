@@ -112,12 +112,16 @@ test('a break ends no later vote of a claim that it names', async () => {
   expect(await broken(5)).toEqual({ wasHeld: true, token: 8 })
 })
 
-test('a claim that was released while another had the vote is not restored', async () => {
+test.each([
+  ['', false],
+  [' and it waited', true],
+] as const)('a claim that was released while another had the vote%s is not restored', async (_, waits) => {
   await using nodes = await startNodes(1)
   using member = memberOf(nodes)
-  const [claim, rival] = [{ ...claimOf('a'), token: 9n }, claimOf('a')]
+  const [claim, rival] = [{ ...claimOf('a', { queue: true }), token: 9n }, claimOf('a')]
   await member.vote(rival, 5)
-  expect((await member.release(claim)).value).toBe(false)
+  if (waits) await member.vote(claim, 4)
+  expect((await member.release(claim)).value).toBe(waits)
   await member.concede(rival, 5, false)
   expect((await member.renew(claim, true, 1)).value.state).toBe('lost')
   expect((await member.renew({ ...claimOf('a'), token: 9n }, true, 1)).value.state).toBe('held')

@@ -66,8 +66,9 @@ export function commit(member: Member, claim: number, seen: number, token: numbe
 /** RENEW, which sets the lease again if `restore`. */
 export function renew(member: Member, from: Sender, token: number, restore: boolean, rules: Rules): Answer {
   if (member.owner === from.claim) {
-    member.counter = Math.max(member.counter, token)
-    member.token = member.counter
+    if (member.counter > token) return 'lost'
+    member.counter = token
+    member.token = token
     if (rules.renewAttempt) member.attempt = Math.max(member.attempt, from.attempt)
     member.end = Math.max(member.end, from.end)
     return 'held'

@@ -82,7 +82,10 @@ export interface Holding extends Pick<LeaseRecord, 'owner' | 'note' | 'remaining
 }
 
 export interface Renewal {
-  /** `free`: no claim has the vote, and it can be restored. `lost`: another claim has it, or had it meanwhile. */
+  /**
+   * `free`: no claim has the vote, and it can be restored. `lost`: another claim has it, or had it meanwhile, or its token is
+   * higher than that of the lease.
+   */
   readonly state: 'held' | 'free' | 'lost'
   /** The token of its vote, if the vote is held. */
   readonly token: number

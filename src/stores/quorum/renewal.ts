@@ -66,10 +66,10 @@ export function isGone(
   tally: Tally<Renewal>,
   lost: number = tally.count(isLost),
 ): boolean {
-  const { counted, quarantined, failed, pending } = tally
+  const { counted, quarantined, failed } = tally
   const held = tally.count(isHeld)
   if (counted.length - held <= size - majority) return false
-  const mayHave = held + failed.length + pending > 0 || quarantined.some(({ value }) => isHeld(value))
+  const mayHave = held + failed.length > 0 || quarantined.some(({ value }) => isHeld(value))
   return token === undefined || !mayHave || lost > size - majority
 }
 

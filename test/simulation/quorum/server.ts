@@ -12,8 +12,6 @@ const MOST_AHEAD = 10_000_000
 /** Is added to the number of a renewal. No attempt that was given up takes back what was renewed. */
 const RENEWED = 2 ** 52
 
-const LONG_AGO = 1e9
-
 /** Changes what a server does, to see that the checks notice. */
 export interface Flaw {
   /** Votes as soon as it runs, whatever it forgot. */
@@ -102,7 +100,7 @@ export class VotingServer {
     this.#rate = rate
     this.#flaw = flaw
     this.#fail = fail
-    this.#startedAt = this.time() - LONG_AGO
+    this.#startedAt = this.time() - 1e9
     this.#note = { run: this.#run, since: this.#startedAt }
   }
 
@@ -201,7 +199,7 @@ export class VotingServer {
     const { id, ttl, token: known = 0n } = claim
     const name = this.#at(claim.name)
     const { lease } = name
-    if (lease ? lease.claim.id !== id : name.token > known) return { state: 'lost', token: 0 }
+    if (isLost(name, claim)) return { state: 'lost', token: 0 }
     if (!lease && !restore) return { state: 'free', token: 0 }
     if (!lease) {
       if (this.#refused(id) === Number.POSITIVE_INFINITY) return { state: 'lost', token: 0 }
@@ -216,12 +214,12 @@ export class VotingServer {
     return { state: 'held', token: name.token }
   }
 
-  annotate({ name, id, note, token = 0n }: Claim, revision: number): Renewal {
-    const { lease, token: last } = this.#at(name)
-    if (lease ? lease.claim.id !== id : last > token) return { state: 'lost', token: 0 }
-    if (!lease) return { state: 'free', token: 0 }
-    if (revision > lease.revision) Object.assign(lease, { claim: { ...lease.claim, note }, revision })
-    return { state: 'held', token: last }
+  annotate(claim: Claim, revision: number): Renewal {
+    const name = this.#at(claim.name)
+    const { lease, token } = name
+    if (!lease || isLost(name, claim)) return { state: isLost(name, claim) ? 'lost' : 'free', token: 0 }
+    if (revision > lease.revision) Object.assign(lease, { claim: { ...lease.claim, note: claim.note }, revision })
+    return { state: 'held', token }
   }
 
   release({ name, id, token = 0n }: ClaimKey): boolean {
@@ -336,6 +334,11 @@ export class VotingServer {
       first = ears
     }
   }
+}
+
+/** Has another claim the vote, or did it get a higher token than the lease? */
+function isLost({ lease, token: last }: Name, { id, token = 0n }: ClaimKey): boolean {
+  return lease && (lease.claim.id !== id || token === 0n) ? lease.claim.id !== id : last > token
 }
 
 function seen({ id, owner, note }: Claim, remaining: number): Sight['queue'][number] {

@@ -14,8 +14,9 @@ function made.annotate(key, key2, _, _, _, details)
   local id, known = sub(key2, 1, -17), tonumber(sub(key2, -16))
   local value = get(key)
   local held, _, _, token, _, start = parse(key, value)
-  if not held then return tonumber(token) > known and '0' or 'f' end
-  if not isOf(id, value, start) then return '0' end
+  if held and not isOf(id, value, start) then return '0' end
+  if tonumber(token) > known and not (held and known == 0) then return '0' end
+  if not held then return 'f' end
   local from = match(value, ' %d+ ()', start)
   -- A later note may have arrived over another connection.
   if revisionOf(details) > revisionOf(sub(value, from)) then describe(key, value, from, details) end

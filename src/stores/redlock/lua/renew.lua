@@ -7,7 +7,8 @@ function made.renew(key, key2, ttl, life, restores, rest)
   local value = get(key)
   local held, ends, line, token, granted, start = parse(key, value)
   if held and not isOf(id, value, start) then return '0' end
-  if not held and tonumber(token) > known then return '0' end
+  -- A vote with a higher token is none of this lease. A break may have come before it.
+  if tonumber(token) > known and not (held and known == 0) then return '0' end
   if not held and restores ~= '1' then return 'f' end
   -- It was released here while another claim had the vote, so that the token was not raised.
   if not held and call('GET', key .. ':gone:' .. id) == 'all' then return '0' end

@@ -126,3 +126,17 @@ test.each([
   expect((await member.renew(claim, true, 1)).value.state).toBe('lost')
   expect((await member.renew({ ...claimOf('a'), token: 9n }, true, 1)).value.state).toBe('held')
 })
+
+test('a vote with a higher token than the lease is not renewed, and gets no note', async () => {
+  await using nodes = await startNodes(1)
+  using member = memberOf(nodes)
+  const claim = claimOf('a')
+  const states = async (token?: bigint): Promise<string[]> => [
+    (await member.renew({ ...claim, token }, false, 1)).value.state,
+    (await member.annotate({ ...claim, token }, 1)).value.state,
+  ]
+  await member.vote(claim, 9)
+  expect(await states(8n)).toEqual(['lost', 'lost'])
+  expect(await states()).toEqual(['held', 'held'])
+  expect(await states(10n)).toEqual(['held', 'held'])
+})

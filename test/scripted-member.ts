@@ -1,7 +1,7 @@
 import { type Environment, systemEnvironment } from '../src/contract/environment.ts'
 import type { LeaseError } from '../src/contract/errors.ts'
 import type { Claim } from '../src/contract/store.ts'
-import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../src/stores/quorum/member.ts'
+import type { Answer, Broken, Claims, Member, Renewal, Sight, Vote } from '../src/stores/quorum/member.ts'
 import { Quorum } from '../src/stores/quorum/quorum.ts'
 
 /** A node that a test controls. It records its requests. */
@@ -14,6 +14,8 @@ export class ScriptedMember implements Member {
   onRenew: (restore: boolean) => Renewal | Promise<Renewal> = () => ({ state: 'held', token: 1 })
   onAnnotate: () => Renewal | Promise<Renewal> = () => ({ state: 'held', token: 1 })
   onRelease: () => boolean | Promise<boolean> = () => true
+  onBreak: () => Broken | Promise<Broken> = () => ({ hasEnded: true, isRaised: true, token: 1 })
+  onLook: () => Sight | Promise<Sight> = () => ({ holder: undefined, queue: [] })
   isAnswer: (error: LeaseError) => boolean = () => false
 
   constructor(name: string) {
@@ -44,16 +46,12 @@ export class ScriptedMember implements Member {
     return this.#answer('concede', () => true)
   }
 
-  break(): Promise<Answer<Broken>> {
-    return this.#answer('break', () => ({ wasHeld: false, token: 0 }))
-  }
-
-  raise(): Promise<Answer<boolean>> {
-    return this.#answer('raise', () => true)
+  break(_name: string, claims: Claims, token: number): Promise<Answer<Broken>> {
+    return this.#answer(`break ${[...claims].join(' ')} ${token}`, this.onBreak)
   }
 
   look(): Promise<Answer<Sight>> {
-    return this.#answer('look', () => ({ holder: undefined, queue: [] }))
+    return this.#answer('look', this.onLook)
   }
 
   async *names(): AsyncGenerator<readonly string[], void> {}

@@ -2,8 +2,8 @@ import type { LeaseError } from '../../contract/errors.ts'
 import { request } from '../../contract/request.ts'
 import type { LeaseRecord, NodeRecord, Query } from '../../contract/store.ts'
 import { PATIENCE } from '../wire/timeouts.ts'
-import { mostAlike, recordsOf } from './holdings.ts'
-import type { Answer, Claims, Member, Sight } from './member.ts'
+import { recordsOf } from './holdings.ts'
+import type { Answer, Claims, Holding, Member, Sight } from './member.ts'
 import type { Node } from './node.ts'
 import { type Quorum, type Tally, whenAll } from './quorum.ts'
 
@@ -87,17 +87,30 @@ async function* records(quorum: Quorum, names: string[], assertWanted: () => voi
 }
 
 /**
- * The claims that have votes, or the one that has the most votes with `token`. The values are the highest tokens of their
- * votes. Rejects without a majority.
+ * The claims that may have a majority, or the one of them with the token `of`, and the highest token of their votes. Rejects
+ * without a majority.
  */
-export async function claimsWith(quorum: Quorum, name: string, token: bigint | undefined): Promise<Claims> {
+export async function holdersOf(quorum: Quorum, name: string, of: bigint | undefined): Promise<Claims> {
+  const { majority } = quorum
   const tally = await quorum.poll(firstPage(name), whenAll)
   assertMajority(quorum, tally)
-  const votes = answersOf(tally).flatMap(({ value }) => value.holder ?? [])
-  const wanted = token === undefined ? votes : mostAlike(votes.filter(vote => BigInt(vote.token) === token))
-  const claims = new Map(wanted.map(({ id, token }) => [id, token]))
-  for (const { id, token } of votes) if ((claims.get(id) ?? token) < token) claims.set(id, token)
+  const votes = votesIn(tally)
+  const claims = new Map<string, number>()
+  for (const { id } of votes) {
+    const own = votes.filter(vote => vote.id === id)
+    const isWanted = of === undefined || own.some(({ token }) => BigInt(token) === of)
+    if (isWanted && own.length + missingIn(tally) >= majority)
+      claims.set(id, Math.max(...own.map(({ token }) => token)))
+  }
   return claims
+}
+
+function votesIn(tally: Tally<Sight>): Holding[] {
+  return answersOf(tally).flatMap(({ value }) => value.holder ?? [])
+}
+
+function missingIn({ pending, failed }: Tally<unknown>): number {
+  return pending + failed.length
 }
 
 function firstPage(name: string): (member: Member) => Promise<Answer<Sight>> {

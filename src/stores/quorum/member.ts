@@ -34,12 +34,10 @@ export interface Member {
    */
   concede(key: ClaimKey, attempt: number, wakes: boolean): Promise<Answer<boolean>>
   /**
-   * Takes the vote back if one of `claims` has it, with no higher token. Answers the last token, which it raises to at least
-   * `floor` if it took a vote back. It is not sent after `signal` has aborted.
+   * Takes the vote back if one of `claims` has it, with no higher token. Unless a vote is left, it raises the last token to
+   * `token`, which is higher than those of `claims`.
    */
-  break(name: string, claims: Claims, floor: number, signal: AbortSignal): Promise<Answer<Broken>>
-  /** Raises the last token of a free name to `token`. Resolves to true if it is that high now. */
-  raise(name: string, token: number): Promise<Answer<boolean>>
+  break(name: string, claims: Claims, token: number): Promise<Answer<Broken>>
   /** Reads the holder, and a page of the queue that begins after `from` waiters. */
   look(name: string, from: number): Promise<Answer<Sight>>
   /** Searches for the names with the prefix that have a vote or waiters, with a request for each page. */
@@ -51,7 +49,7 @@ export interface Member {
   close(): void
 }
 
-/** The ids of claims, and the highest token that each had a vote with. A later vote of the claim has a higher one. */
+/** The ids of claims, and the highest token that each had a vote with. */
 export type Claims = ReadonlyMap<string, number>
 
 /** The answer of a member, and whether it counts. */
@@ -92,7 +90,11 @@ export interface Renewal {
 }
 
 export interface Broken {
-  readonly wasHeld: boolean
+  /** Did this request take a vote back? */
+  readonly hasEnded: boolean
+  /** Did this request raise the last token? */
+  readonly isRaised: boolean
+  /** The last token. */
   readonly token: number
 }
 

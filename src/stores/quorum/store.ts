@@ -20,9 +20,10 @@ import { warn } from '../../contract/warnings.ts'
 import { closed } from '../wire/failure.ts'
 import { annotate } from './annotation.ts'
 import { Attempt } from './attempt.ts'
-import { claimsWith, inspect } from './inspection.ts'
-import type { Broken, Member } from './member.ts'
-import { Quorum, type Tally, whenAll } from './quorum.ts'
+import { breakLeases } from './break.ts'
+import { inspect } from './inspection.ts'
+import type { Member } from './member.ts'
+import { Quorum, type Tally } from './quorum.ts'
 import { renew } from './renewal.ts'
 
 /** Milliseconds to wait after the first wake of a waiter for those of a majority. */
@@ -170,28 +171,9 @@ export class QuorumStore implements Store {
     yield* inspect(this.#quorum, query, () => this.#begin(signal))
   }
 
-  async break(name: string, { token: of }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
+  async break(name: string, { token }: BreakParameters, signal: AbortSignal): Promise<bigint | undefined> {
     this.#begin(signal)
-    const { majority } = this.#quorum
-    // The requests name the claims and their tokens, because a late one must not end a later lease.
-    const claims = await claimsWith(this.#quorum, name, of)
-    if (claims.size === 0) return undefined
-    this.#begin(signal)
-    const floor = this.#nextAttempt()
-    const tally = await this.#quorum.poll(member => member.break(name, claims, floor, signal), whenAll<Broken>)
-    if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
-    const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
-    // A claim with votes of a minority may have got the other votes meanwhile.
-    if (held.length === 0) return undefined
-    // A node that no longer holds the lease may know a higher token than the nodes that do.
-    const tokens = tally.counted.map(({ value }) =>
-      Math.min(value.token + (value.wasHeld ? 0 : 1), Number.MAX_SAFE_INTEGER),
-    )
-    // Later leases must also have a higher token than any that the requests name.
-    const token = Math.max(...tokens, ...held.map(({ value }) => value.token), ...claims.values())
-    // A majority must have that token, so that the token of the next holder is higher.
-    if (tally.count(broken => broken.token >= token) < majority) await this.#raise(name, token)
-    return BigInt(token)
+    return breakLeases(this.#quorum, name, token, () => this.#begin(signal))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -247,14 +229,6 @@ export class QuorumStore implements Store {
   /** The length of a grant. The core subtracts its `margin` from it. What remains is the ttl without the drift and 2 ms. */
   #granted(ttl: number): number {
     return ttl * ((1 - this.#options.drift) / (1 - DRIFT))
-  }
-
-  async #raise(name: string, token: number): Promise<void> {
-    const tally = await this.#quorum.poll(member => member.raise(name, token), whenAll)
-    if (tally.count(isRaised => isRaised) >= this.#quorum.majority) return
-    if (tally.failed.length > 0) throw this.#quorum.unavailable(tally)
-    const message = 'the lease was broken, and another was granted meanwhile: break the name again to outrank that too'
-    throw new LeaseError('OUTCOME_UNKNOWN', message)
   }
 }
 

@@ -94,13 +94,9 @@ export class RedisMember implements Member {
     return this.#ask({ name, id, verb: 'concede', parameters }, isDone)
   }
 
-  break(name: string, claims: Claims, floor: number, signal: AbortSignal): Promise<Answer<Broken>> {
-    const parameters = `0 0 0 ${floor} ${[...claims].flat().join(' ')}`
-    return this.#ask({ name, id: '-', verb: 'break', parameters }, brokenOf, LONGEST_REQUEST, signal)
-  }
-
-  raise(name: string, token: number): Promise<Answer<boolean>> {
-    return this.#ask({ name, id: '-', verb: 'raise', parameters: `0 0 0 ${token}` }, isDone, LONGEST_REQUEST)
+  break(name: string, claims: Claims, token: number): Promise<Answer<Broken>> {
+    const parameters = `0 0 0 ${token} ${[...claims].flat().join(' ')}`
+    return this.#ask({ name, id: '-', verb: 'break', parameters }, brokenOf, LONGEST_REQUEST)
   }
 
   look(name: string, from: number): Promise<Answer<Sight>> {
@@ -132,17 +128,16 @@ export class RedisMember implements Member {
   }
 
   /**
-   * Sends a request. `limit`: milliseconds after which the server refuses it. @default never. Only a break has a signal:
-   * the majority decides about all others, and what they leave behind is conceded.
+   * Sends a request. `limit`: milliseconds after which the server refuses it. @default never. It has no signal: the majority
+   * decides.
    */
   #ask<Value>(
     { name, id, verb, parameters }: Omit<ScriptRequest, 'key' | 'limit'> & { readonly name: string },
     read: (answer: string, parts: readonly unknown[]) => Value,
     limit?: number,
-    signal = NEVER,
   ): Promise<Answer<Value>> {
     const request = { verb, key: this.#keys.lease(name), id, parameters, limit }
-    return this.#requests.put(request, signal, (answer, _, state) => {
+    return this.#requests.put(request, NEVER, (answer, _, state) => {
       const parts = Array.isArray(answer) ? answer : []
       return { value: read(String(answer), parts), votesIn: Number(state) }
     })
@@ -191,7 +186,7 @@ function renewalOf(text: string): Renewal {
 }
 
 function brokenOf(text: string): Broken {
-  return { wasHeld: text.startsWith('+'), token: Number(text.slice(1)) }
+  return { hasEnded: text.startsWith('+'), isRaised: !text.startsWith('-'), token: Number(text.slice(1)) }
 }
 
 /** Parses `remaining id token details`, and then for each waiter `remaining id` and `channel asked 0 details`. */

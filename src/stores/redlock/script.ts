@@ -35,7 +35,6 @@ export const script: Script = scriptOf({
     'redlock/lua/annotate',
     'redlock/lua/concede',
     'redlock/lua/break',
-    'redlock/lua/raise',
     'redlock/lua/look',
   ],
   verbs: ['redlock/lua/vote', 'redlock/lua/release'],

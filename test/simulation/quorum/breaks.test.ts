@@ -4,6 +4,16 @@ import { Scene } from './scene.ts'
 const never = new AbortController().signal
 const by = { by: 'somebody' }
 
+/** All nodes have a token that is ahead of the clocks of processes, so that the next one is one higher. */
+async function sceneAhead(): Promise<Scene> {
+  const scene = new Scene(3)
+  const fast = await scene.process(5_000)
+  const claim = fast.claim('first')
+  await scene.outcome(fast.store.release({ ...claim, token: await fast.token(claim) }, never))
+  await scene.pass(5)
+  return scene
+}
+
 test('a break that was answered takes no vote from a later lease', async () => {
   const scene = new Scene(3)
   const [first, second, other] = [await scene.process(), await scene.process(), await scene.process()]
@@ -62,16 +72,23 @@ test('a break returns a token above one that is known only to a node without the
 
 test('a break returns no token that the next holder may not exceed, if another claim came between its rounds', async () => {
   const scene = new Scene(3)
-  for (const index of [1, 2]) scene.servers[index]?.setClock(-20_000)
-  const [breaker, between] = [await scene.process(), await scene.process(-60_000)]
-  await between.token(between.claim('holder'))
-  const raises = [1, 2].map(node => breaker.keep('raise', node))
-  const breaking = breaker.store.break('a', by, never)
+  const [holder, breaker] = [await scene.process(), await scene.process()]
+  const [fast, between] = [await scene.process(100), await scene.process()]
+  holder.reaches(0, 1)
+  await holder.token(holder.claim('holder'))
+  const first = [0, 1, 2].map(node => breaker.keep('break', node))
+  const second = [1, 2].map(node => breaker.keep('break', node))
+  const breaking = breaker.store.break('a', by, never).catch((error: unknown) => error)
   await scene.pass(10)
-  between.reaches(1, 2)
+  scene.servers[1]?.setClock(2_000)
+  for (const process of [fast, between]) process.reaches(1, 2)
+  const claim = fast.claim('leaves a higher token at a majority')
+  await scene.outcome(fast.store.release({ ...claim, token: await fast.token(claim) }, never))
+  for (const send of first) send()
+  await scene.pass(5)
   await between.token(between.claim('between'))
-  for (const raise of raises) raise()
-  await expect(scene.outcome(breaking)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  for (const send of second) send()
+  expect(await scene.outcome(breaking)).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
 })
 
 test('R6, R10: a late vote with a higher token does not keep a lease that was broken', async () => {
@@ -81,11 +98,55 @@ test('R6, R10: a late vote with a higher token does not keep a lease that was br
   const claim = holder.claim('holder')
   const held = { ...claim, token: await holder.token(claim) }
   breaker.keep('break', 0)
-  breaker.keep('raise', 0)
   expect(await scene.outcome(breaker.store.break('a', by, never))).toBeGreaterThan(held.token)
   vote()
   await scene.pass(10)
   expect(scene.servers.map(server => server.look('a').holder?.id)).toEqual(['holder', undefined, 'holder'])
   expect(await scene.outcome(holder.store.annotate(held, never))).toBe(false)
   expect(await scene.outcome(holder.store.renew(held, never))).toBeUndefined()
+})
+
+test('R3, R10: a break that found no lease ends none that is acquired later', async () => {
+  const scene = await sceneAhead()
+  const [waiter, breaker] = [await scene.process(), await scene.process()]
+  const vote = waiter.keep('vote', 0)
+  waiter.keep('vote', 1)
+  const acquiring = waiter.acquire(waiter.claim('waiter'))
+  await scene.pass(5)
+  const send = breaker.keep('break', 2)
+  const breaking = breaker.store.break('a', by, never)
+  await scene.pass(12)
+  vote()
+  expect(await scene.outcome(acquiring)).toMatchObject({ held: true })
+  expect(await scene.outcome(breaking)).toBeUndefined()
+  send()
+  await scene.pass(10)
+  expect(scene.servers.map(server => server.look('a').holder?.id)).toEqual(['waiter', undefined, 'waiter'])
+})
+
+test('R10: a break answers a token below that of a waiter that it woke', async () => {
+  const scene = await sceneAhead()
+  const [holder, loser] = [await scene.process(), await scene.process()]
+  const [next, breaker] = [await scene.process(), await scene.process()]
+  holder.reaches(0, 1)
+  await holder.token(holder.claim('holder'))
+  for (const id of ['once', 'twice']) {
+    await scene.outcome(loser.acquire(loser.claim(id)))
+    await scene.pass(100)
+  }
+  const send = breaker.keep('break', 2)
+  const later = [0, 1].map(node => {
+    breaker.keep('break', node)()
+    return breaker.keep('break', node)
+  })
+  const breaking = breaker.store.break('a', by, never).catch((error: unknown) => error)
+  await scene.pass(12)
+  send()
+  await scene.pass(3)
+  next.reaches(0, 1)
+  const token = await next.token(next.claim('next'))
+  for (const go of later) go()
+  const answer = await scene.outcome(breaking)
+  if (typeof answer === 'bigint') expect(answer).toBeLessThan(token)
+  else expect(answer).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
 })

@@ -76,12 +76,8 @@ export class RemoteMember implements Member {
     return this.#ask(undefined, server => server.concede(key, attempt, wakes))
   }
 
-  break(name: string, claims: Claims, floor: number): Promise<Answer<Broken>> {
-    return this.#ask(NO_TTL, server => server.break(name, claims, floor))
-  }
-
-  raise(name: string, token: number): Promise<Answer<boolean>> {
-    return this.#ask(undefined, server => server.raise(name, token))
+  break(name: string, claims: Claims, token: number): Promise<Answer<Broken>> {
+    return this.#ask(NO_TTL, server => server.break(name, claims, token))
   }
 
   look(name: string): Promise<Answer<Sight>> {

@@ -62,15 +62,15 @@ export class Scene {
   }
 }
 
-type Verb = 'vote' | 'commit' | 'renew' | 'restore' | 'break' | 'raise'
+type Verb = 'vote' | 'commit' | 'renew' | 'restore' | 'break'
 
 export class Process {
   readonly store: QuorumStore
   readonly machine: Machine
   readonly #scene: Scene
   readonly #networks: readonly Network[]
-  /** For what the next request waits, by verb and node. */
-  readonly #kept = new Map<string, Promise<void>>()
+  /** For what the next requests wait, by verb and node. */
+  readonly #kept = new Map<string, Promise<void>[]>()
 
   constructor(scene: Scene, machine: Machine, networks: readonly Network[], variant: Variant) {
     const { member: changed = member => member } = variant
@@ -83,8 +83,7 @@ export class Process {
         vote: (...asked) => this.#passing('vote', index, () => member.vote(...asked)),
         commit: (...asked) => this.#passing('commit', index, () => member.commit(...asked)),
         renew: (...asked) => this.#passing(asked[1] ? 'restore' : 'renew', index, () => member.renew(...asked)),
-        break: (name, claims, floor) => this.#passing('break', index, () => member.break(name, claims, floor)),
-        raise: (...asked) => this.#passing('raise', index, () => member.raise(...asked)),
+        break: (...asked) => this.#passing('break', index, () => member.break(...asked)),
       })
     })
     this.store = new QuorumStore(
@@ -108,10 +107,11 @@ export class Process {
     }
   }
 
-  /** Keeps the next such request to a node back; answers how to let it go on. */
+  /** Keeps the next such request to a node back, or the one after those kept; answers how to let it go on. */
   keep(verb: Verb, node: number): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.#kept.set(`${verb} ${node}`, promise)
+    const key = `${verb} ${node}`
+    this.#kept.set(key, [...(this.#kept.get(key) ?? []), promise])
     return resolve
   }
 
@@ -131,10 +131,7 @@ export class Process {
   }
 
   async #passing<Answer>(verb: Verb, node: number, send: () => Promise<Answer>): Promise<Answer> {
-    const key = `${verb} ${node}`
-    const kept = this.#kept.get(key)
-    this.#kept.delete(key)
-    await kept
+    await this.#kept.get(`${verb} ${node}`)?.shift()
     return send()
   }
 }

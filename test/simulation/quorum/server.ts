@@ -249,20 +249,17 @@ export class VotingServer {
     return true
   }
 
-  break(name: string, claims: Claims, floor: number): Broken {
+  break(name: string, claims: Claims, token: number): Broken {
     const found = this.#at(name)
-    const { lease, token } = found
-    if (!lease || token > (claims.get(lease.claim.id) ?? 0)) return { wasHeld: false, token }
-    found.token = Math.max(found.token + 1, this.#floor(floor))
-    found.lease = undefined
-    this.#wake(found)
-    return { wasHeld: true, token: found.token }
-  }
-
-  raise(name: string, token: number): boolean {
-    const found = this.#at(name)
-    if (!found.lease) found.token = Math.max(found.token, token)
-    return found.token >= token
+    const { lease, token: last } = found
+    const hasEnded = lease !== undefined && last <= (claims.get(lease.claim.id) ?? 0)
+    const isRaised = (hasEnded || !lease) && last < token
+    if (isRaised) found.token = token
+    if (hasEnded) {
+      found.lease = undefined
+      this.#wake(found)
+    }
+    return { hasEnded, isRaised, token: found.token }
   }
 
   look(name: string): Sight {
@@ -338,7 +335,8 @@ export class VotingServer {
 
 /** Has another claim the vote, or did it get a higher token than the lease? */
 function isLost({ lease, token: last }: Name, { id, token = 0n }: ClaimKey): boolean {
-  return lease && (lease.claim.id !== id || token === 0n) ? lease.claim.id !== id : last > token
+  if (lease && lease.claim.id !== id) return true
+  return last > token && !(lease && token === 0n)
 }
 
 function seen({ id, owner, note }: Claim, remaining: number): Sight['queue'][number] {

@@ -101,15 +101,18 @@ function memberOf({ servers: [server] }: Nodes): RedisMember & Disposable {
   })
 }
 
-test('a break ends no later vote of a claim that it names', async () => {
+test('a break ends no later vote of a claim that it names, and raises the token only where no vote is left', async () => {
   await using nodes = await startNodes(1)
   using member = memberOf(nodes)
   const claim = claimOf('a')
-  const broken = async (seen: number): Promise<unknown> =>
-    (await member.break('a', new Map([[claim.id, seen]]), 8, signal)).value
+  const broken = async (seen: number, token: number): Promise<unknown> =>
+    (await member.break('a', new Map([[claim.id, seen]]), token)).value
   await member.vote(claim, 5)
-  expect(await broken(4)).toEqual({ wasHeld: false, token: 5 })
-  expect(await broken(5)).toEqual({ wasHeld: true, token: 8 })
+  expect(await broken(4, 8)).toEqual({ hasEnded: false, isRaised: false, token: 5 })
+  expect(await broken(5, 8)).toEqual({ hasEnded: true, isRaised: true, token: 8 })
+  expect(await broken(5, 8)).toEqual({ hasEnded: false, isRaised: false, token: 8 })
+  expect(await broken(5, 9)).toEqual({ hasEnded: false, isRaised: true, token: 9 })
+  expect((await member.vote(claim, 5)).value).toMatchObject({ token: 10 })
 })
 
 test.each([

@@ -50,8 +50,8 @@ export class ScriptedMember implements Member {
     return this.#answer(`break ${[...claims].join(' ')} ${token}`, this.onBreak)
   }
 
-  look(): Promise<Answer<Sight>> {
-    return this.#answer('look', this.onLook)
+  look(_name: string, from?: number): Promise<Answer<Sight>> {
+    return this.#answer(from === undefined ? 'look' : `look ${from}`, this.onLook)
   }
 
   async *names(): AsyncGenerator<readonly string[], void> {}

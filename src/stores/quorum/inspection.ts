@@ -2,7 +2,7 @@ import type { LeaseError } from '../../contract/errors.ts'
 import { request } from '../../contract/request.ts'
 import type { LeaseRecord, NodeRecord, Query } from '../../contract/store.ts'
 import { PATIENCE } from '../wire/timeouts.ts'
-import { recordsOf } from './holdings.ts'
+import { mostAlike, recordsOf } from './holdings.ts'
 import type { Answer, Claims, Holding, Member, Sight } from './member.ts'
 import type { Node } from './node.ts'
 import { type Quorum, type Tally, whenAll } from './quorum.ts'
@@ -87,12 +87,17 @@ async function* records(quorum: Quorum, names: string[], assertWanted: () => voi
 }
 
 /**
- * The claims that may have a majority, or the one of them with the token `of`, and the highest token of their votes. Rejects
- * without a majority.
+ * The claims that may have a majority, or the one of them with the token `of`, and the highest token of their votes. A node
+ * is waited for only if it could decide that. Rejects without a majority.
  */
 export async function holdersOf(quorum: Quorum, name: string, of: bigint | undefined): Promise<Claims> {
   const { majority } = quorum
-  const tally = await quorum.poll(firstPage(name), whenAll)
+  const judge = (tally: Tally<Sight>): Tally<Sight> | undefined => {
+    const most = mostAlike(votesIn(tally)).length
+    const isClear = most >= majority || most + missingIn(tally) < majority
+    return isClear || tally.pending === 0 ? tally : undefined
+  }
+  const tally = await quorum.poll(member => member.look(name), judge)
   assertMajority(quorum, tally)
   const votes = votesIn(tally)
   const claims = new Map<string, number>()

@@ -38,8 +38,8 @@ export interface Member {
    * `token`, which is higher than those of `claims`.
    */
   break(name: string, claims: Claims, token: number): Promise<Answer<Broken>>
-  /** Reads the holder, and a page of the queue that begins after `from` waiters. */
-  look(name: string, from: number): Promise<Answer<Sight>>
+  /** Reads the holder, and a page of the queue that begins after `from` waiters. @default no page */
+  look(name: string, from?: number): Promise<Answer<Sight>>
   /** Searches for the names with the prefix that have a vote or waiters, with a request for each page. */
   names(prefix: string): AsyncIterator<readonly string[], void>
   /** See `watch` of a `Store`. */

@@ -99,8 +99,8 @@ export class RedisMember implements Member {
     return this.#ask({ name, id: '-', verb: 'break', parameters }, brokenOf, LONGEST_REQUEST)
   }
 
-  look(name: string, from: number): Promise<Answer<Sight>> {
-    return this.#ask({ name, id: '-', verb: 'look', parameters: `0 0 0 ${from}` }, sightOf)
+  look(name: string, from?: number): Promise<Answer<Sight>> {
+    return this.#ask({ name, id: '-', verb: 'look', parameters: `0 0 0 ${from ?? '-'}` }, sightOf)
   }
 
   names(prefix: string): AsyncIterator<readonly string[], void> {

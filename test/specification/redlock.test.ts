@@ -62,7 +62,11 @@ test.each([
   ['a commit compares no token', ' or token ~= seen', ''],
   ['a release raises no token', 'known > 0 and freed(known, token) or token', 'token'],
   ['a withdrawal ends a later attempt', "> tonumber(attempt) then return '0' end", "> 1e17 then return '0' end"],
-  ['a renewal restores below a higher token', "if not held and tonumber(token) > known then return '0' end", ''],
+  [
+    'a renewal restores below a higher token',
+    "and not (held and known == 0) then return '0' end\n  if not held and",
+    "and false then return '0' end\n  if not held and",
+  ],
   ['a withdrawn attempt is granted', 'tonumber(attempt) <= tonumber(gone)', 'false'],
 ])('traces find a server with a mistake: %s', OPTIONS, async (_, from, to) => {
   expect(script.source.split(from)).toHaveLength(2)

@@ -84,7 +84,7 @@ test.concurrent('a new set of nodes grants nothing for maxTtl, and waiters are s
   expect(refused.retryAfter).toBeGreaterThan(0)
   expect(refused.retryAfter).toBeLessThanOrEqual(MAX_TTL)
   for (const { message } of refused.cause?.errors ?? []) expect(message).toMatch(QUARANTINED)
-  await expect(locks.acquire('fresh', { wait: 10 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  await expect(locks.acquire('fresh', { wait: 100 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   using acquired = heard('lease_acquired', event => event.lease.name === 'fresh')
   const lease = await locks.acquire('fresh', { wait: 20_000 })
   // It asked again when it was told to.

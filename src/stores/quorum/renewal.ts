@@ -75,7 +75,7 @@ export function isGone(
 
 /** The error if it is unknown whether the claim has a majority. */
 export function unknown(quorum: Quorum, claim: Claim, tally: Tally<Renewal>): LeaseError {
-  const error = new LeaseError('STORE_UNAVAILABLE', 'it has forgotten the lease, which a renewal can give back to it')
+  const error = new LeaseError('STORE_UNAVAILABLE', 'it has forgotten the lease, which a renewal can restore')
   for (const node of restorable(claim, tally)) tally.failed.push({ node, error })
   return quorum.unavailable(tally)
 }

@@ -101,8 +101,8 @@ test('a withdrawn claim whose node is created again, because its name was delete
   proxy.down.hold()
   const controller = new AbortController()
   const acquired = slow.acquire(late, controller.signal).catch(error => error)
-  const up = proxy.up.bytes
-  await until('it was sent', () => proxy.up.bytes > up)
+  const { bytes } = proxy.down
+  await until('the server has refused it', () => proxy.down.bytes > bytes)
   await hold(others, other)
   await others.release(other, signal)
   controller.abort()

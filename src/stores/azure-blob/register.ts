@@ -103,24 +103,24 @@ export class Blobs implements Register<string> {
   async #inTurn<Answer>(how: 'push' | 'unshift', signal: AbortSignal, send: () => Promise<Answer>): Promise<Answer> {
     if (this.#sent < AT_ONCE) this.#sent += 1
     else await new Promise<void>(resolve => this.#turns[how](resolve))
-    let end = (): void => {
-      end = () => {}
+    let isOver = false
+    const end = (): void => {
+      if (isOver) return
+      isOver = true
       const next = this.#turns.shift()
       if (next) next()
       else this.#sent -= 1
     }
-    const look = (): NodeJS.Timeout =>
-      setTimeout(() => {
-        if (performance.now() - this.#answeredAt >= PATIENCE) end()
-        else timer = look()
-      }, PATIENCE).unref()
-    let timer = look()
+    const look = (): void => {
+      if (performance.now() - this.#answeredAt >= PATIENCE) end()
+    }
+    const timer = setInterval(look, PATIENCE).unref()
     try {
       signal.throwIfAborted()
       return await send()
     } finally {
       this.#answeredAt = performance.now()
-      clearTimeout(timer)
+      clearInterval(timer)
       end()
     }
   }

@@ -26,7 +26,7 @@ export class ScriptedMember implements Member {
     return this.#answer('vote', this.onVote)
   }
 
-  commit(_claim: Claim, seen: number, token: number): Promise<Answer<boolean>> {
+  commit(_claim: Claim, _attempt: number, seen: number, token: number): Promise<Answer<boolean>> {
     return this.#answer(`commit ${seen} ${token}`, this.onCommit)
   }
 

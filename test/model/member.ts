@@ -49,7 +49,10 @@ export function vote(member: Member, from: Sender, raised: number): number {
   return member.token
 }
 
-/** COMMIT: `seen` is 0 for a node whose vote was not counted, where only the claim could be compared. */
+/**
+ * COMMIT: `seen` is 0 for a node whose vote was not counted, where only the claim could be compared. A node also refuses one of an
+ * earlier attempt, which here is the same as a request that is lost.
+ */
 export function commit(member: Member, claim: number, seen: number, token: number, rules: Rules): boolean {
   if (member.owner !== claim) return false
   if (rules.match && seen !== 0) {

@@ -137,7 +137,7 @@ async function ask(
     const { value } = await member.vote(claim, attempt)
     return value?.kind === 'granted' ? value.token : 0
   }
-  if (verb === 'commit') return (await member.commit(claim, seen, request.token)).value ? request.token : 0
+  if (verb === 'commit') return (await member.commit(claim, attempt, seen, request.token)).value ? request.token : 0
   if (verb === 'renew') return (await member.renew(claim, true, step)).value.token
   if (verb === 'release') return Number((await member.release(claim)).value)
   // A vote that ends by itself leaves the last token as it is, as a withdrawal does.

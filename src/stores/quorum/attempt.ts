@@ -109,7 +109,8 @@ export class Attempt {
       if (done >= majority) return { isDone: true }
       return done + answers.pending < majority ? { isDone: false } : undefined
     }
-    const put = (member: Member): Promise<Answer<boolean>> => member.commit(this.#claim, seen.get(member) ?? 0, token)
+    const put = (member: Member): Promise<Answer<boolean>> =>
+      member.commit(this.#claim, this.#number, seen.get(member) ?? 0, token)
     return (await this.#quorum.poll(put, judge, { nodes })).isDone
   }
 

@@ -14,7 +14,8 @@ const isRaised = (broken: Broken): boolean => broken.isRaised
  *
  * A break is answered once its own requests have raised the last token of a majority, where they left no vote. Each earlier
  * lease had a vote there, so its token is lower and no renewal finds a majority. Each later lease has a higher token at a
- * majority. The requests end only lower votes of the claims that had the name, so a late one never ends a later lease.
+ * majority. The requests end only votes of claims that had one before, with no higher token. So a late one ends no lease of a
+ * later claim. If the break was rejected, it may end that of a claim that was only counting its votes then.
  */
 export async function breakLeases(
   quorum: Quorum,

@@ -14,8 +14,8 @@ export interface Member {
    * is in microseconds.
    */
   vote(claim: Claim, attempt: number): Promise<Answer<Vote | undefined>>
-  /** Raises the token of its vote to `token`, if this claim still has the vote and the vote has the token `seen`. */
-  commit(claim: Claim, seen: number, token: number): Promise<Answer<boolean>>
+  /** Raises the token of its vote to `token`, if the vote is still of this attempt of the claim and has the token `seen`. */
+  commit(claim: Claim, attempt: number, seen: number, token: number): Promise<Answer<boolean>>
   /**
    * Renews its vote for the claim. With `restore` it votes again for a claim that has lost the vote, if it gave no other
    * claim a higher token. The note then has a revision below those of `annotate`, and above that of a vote. A renewal never

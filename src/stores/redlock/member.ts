@@ -67,8 +67,8 @@ export class RedisMember implements Member {
     return this.#ask({ name, id, verb: 'vote', parameters }, read, requestLimit(ttl, this.#options.acquireShare))
   }
 
-  commit({ name, id, ttl }: Claim, seen: number, token: number): Promise<Answer<boolean>> {
-    const parameters = `${ttl} ${ttl + MEMORY} 0 ${seen} ${token}`
+  commit({ name, id, ttl }: Claim, attempt: number, seen: number, token: number): Promise<Answer<boolean>> {
+    const parameters = `${ttl} ${ttl + MEMORY} 0 ${attempt} ${seen} ${token}`
     return this.#ask({ name, id, verb: 'commit', parameters }, isDone, requestLimit(ttl, this.#options.acquireShare))
   }
 

@@ -56,8 +56,8 @@ export class RemoteMember implements Member {
     return { value: value[0], votesIn }
   }
 
-  commit(claim: Claim, seen: number, token: number): Promise<Answer<boolean>> {
-    return this.#ask(claim.ttl, server => server.commit(claim, seen, token))
+  commit(claim: Claim, attempt: number, seen: number, token: number): Promise<Answer<boolean>> {
+    return this.#ask(claim.ttl, server => server.commit(claim, attempt, seen, token))
   }
 
   renew(claim: Claim, restore: boolean, number: number): Promise<Answer<Renewal>> {

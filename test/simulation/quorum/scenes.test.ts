@@ -161,6 +161,29 @@ test('an abandoned attempt removes nothing of a later one, although the clock wa
   expect(await scene.outcome(process.store.renew({ ...claim, token }, never))).toMatchObject({ token })
 })
 
+test('R6: a late commit of an abandoned attempt raises no vote of the lease', async () => {
+  const scene = new Scene(3)
+  const [holder, fast] = [await scene.process(), await scene.process(5_000)]
+  fast.reaches(2)
+  await scene.outcome(fast.acquire(fast.claim('leaves a higher token at one node')).catch(() => {}))
+  await scene.pass(60)
+  const vote = holder.keep('vote', 1)
+  const [commit] = [0, 2].map(node => holder.keep('commit', node))
+  const claim = holder.claim('twice')
+  const first = holder.acquire(claim).catch(() => {})
+  await scene.pass(12)
+  vote()
+  await scene.pass(12)
+  holder.reaches() // So no node hears that the first attempt is abandoned.
+  await scene.outcome(first)
+  await scene.pass(120)
+  holder.reaches(0, 1)
+  const held = { ...claim, token: await holder.token(claim) }
+  commit?.()
+  await scene.pass(10)
+  expect(await scene.outcome(holder.store.renew(held, never))).toMatchObject({ token: held.token })
+})
+
 test('R9: an attempt that had a majority, and gives it up, wakes the first waiter', async () => {
   const scene = new Scene(3)
   const [winner, fast, waiter] = [await scene.process(), await scene.process(100), await scene.process()]

@@ -188,9 +188,11 @@ export class VotingServer {
     return { kind: 'busy', holder: holding(name.token, lease, now), ahead, listens: ears.listensTo(this.#run) }
   }
 
-  commit({ name, id }: ClaimKey, seen: number, token: number): boolean {
+  commit({ name, id }: ClaimKey, attempt: number, seen: number, token: number): boolean {
     const found = this.#at(name)
-    if (found.lease?.claim.id !== id || !(found.token === seen || this.#flaw.commitsAll)) return false
+    if (found.lease?.claim.id !== id) return false
+    const isOfAttempt = found.lease.attempt === attempt && found.token === seen
+    if (!isOfAttempt && !this.#flaw.commitsAll) return false
     found.token = token
     return true
   }

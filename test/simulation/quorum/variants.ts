@@ -19,7 +19,7 @@ export const acksOfAnyNode: Variant = {
   flaw: { commitsAll: true },
   member: (member, index, members) =>
     change(member, {
-      commit: (claim, seen, token) => (members[(index + 1) % members.length] ?? member).commit(claim, seen, token),
+      commit: (...asked) => (members[(index + 1) % members.length] ?? member).commit(...asked),
     }),
 }
 

@@ -143,3 +143,16 @@ test('a vote with a higher token than the lease is not renewed, and gets no note
   expect(await states()).toEqual(['held', 'held'])
   expect(await states(10n)).toEqual(['held', 'held'])
 })
+
+test('R6: a commit writes no token to a vote that a later attempt of the claim has kept', async () => {
+  await using nodes = await startNodes(1)
+  using member = memberOf(nodes)
+  const claim = claimOf('a')
+  const commit = async (attempt: number): Promise<boolean> => (await member.commit(claim, attempt, 5, 9)).value
+  await member.vote(claim, 5)
+  await member.vote(claim, 6)
+  expect(await commit(5)).toBe(false)
+  expect((await member.vote(claim, 6)).value).toMatchObject({ token: 5 })
+  expect(await commit(6)).toBe(true)
+  expect((await member.vote(claim, 6)).value).toMatchObject({ token: 9 })
+})

@@ -164,11 +164,15 @@ export class SharedName<Version> {
       const attempt: Attempt = { write, after: this.#view.writes.at(-1), decision }
       attempts.add(attempt)
       let version: Version | undefined
+      let copies = 0
       try {
         const [expected, keep] = [this.#version, keepOf(state, now)]
-        version = await this.#send(limitOf(wanted, this.#now), this.#cancel, signal =>
-          register.write(keyOf(this.name), value, expected, signal, keep),
-        )
+        version = await this.#send(limitOf(wanted, this.#now), this.#cancel, signal => {
+          copies += 1
+          return register.write(keyOf(this.name), value, expected, signal, keep)
+        })
+        if (version === undefined && copies > 1)
+          attempt.error = new LeaseError('OUTCOME_UNKNOWN', 'the new version may be that of another copy of the write')
       } catch (error) {
         if (!LeaseError.is(error) || !error.retryable) {
           attempts.remove(attempt)

@@ -97,9 +97,12 @@ export class Marker {
         for (;;) {
           signal.throwIfAborted()
           const answer = await store.acquire(claim, signal)
-          const other = answer.held ? undefined : answer.holder // if it is unknown, another run has written its marker
-          if (!other || token === undefined || tokenIn(other.note) >= token) return
-          await store.break(claim.name, { by: owner, token: other.token }, signal)
+          if (answer.held) return
+          const { holder } = answer
+          // Over a majority, nobody may hold although the claim does not.
+          if (!holder) throw new LeaseError('STORE_UNAVAILABLE', 'it is not known which run has a marker')
+          if (token === undefined || tokenIn(holder.note) >= token) return
+          await store.break(claim.name, { by: owner, token: holder.token }, signal)
         }
       })
       return undefined

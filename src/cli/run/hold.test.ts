@@ -54,9 +54,13 @@ test('a supervisor that is killed while it starts the command leaves the lease t
   const killed = join(folder, 'killed.mjs')
   writeFileSync(killed, 'process.kill(process.pid, "SIGKILL")')
   process.argv = [execPath, killed]
+  const exit = vi.spyOn(process, 'exit').mockImplementation((() => {}) as unknown as typeof process.exit)
+  const forward = vi.spyOn(signals, 'forward')
   const holding = hold(lease, 'memory:', options('kill'), new Output(), signals)
   await until('it says so', () => written.includes('it is not known whether the command runs'))
   await locks.advance(lease.ttl / 2)
+  forward.mock.lastCall?.[0]?.('SIGTERM')
+  expect(exit.mock.calls).toEqual([[143]])
   lease.assertHeld()
   await locks.advance(lease.ttl)
   expect(await holding).toEqual({ exit: 76, hasRun: true, isUnrunnable: false })

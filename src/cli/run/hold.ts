@@ -197,11 +197,12 @@ function cannotRun(command: string, { code, message }: { code: string; message: 
   return new Failure(EXIT.notExecutable, code, `${command} cannot be executed: ${message}`)
 }
 
-/** Waits until the lease ends by its ttl, or a signal comes. */
-async function runOut(lease: Held, { stop }: Signals): Promise<void> {
+/** Waits until the lease ends by its ttl. A signal ends this process at once, so that nothing releases the lease. */
+async function runOut(lease: Held, signals: Signals): Promise<void> {
   for (const each of leasesOf(lease)) each.stopRenewing()
-  const stopped = new Promise<void>(resolve => stop.addEventListener('abort', () => resolve(), { once: true }))
-  await Promise.race([lease.ended, stopped])
+  if (signals.received) process.exit(EXIT.lost)
+  signals.forward(signal => process.exit(signalExit(signal)))
+  await lease.ended
 }
 
 /** Releases the lease. Resolves to why it was lost before, if it was. */

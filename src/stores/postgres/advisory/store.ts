@@ -119,10 +119,11 @@ export class AdvisoryStore implements Store {
     this.#checkTtl(claim.ttl)
     if (this.#holdings.isWithdrawn(claim.id)) return { held: false, retryAfter: LONGEST_REQUEST }
     const key = this.#keyOf(claim.name)
+    const asked = performance.now()
     // The server would grant a session the same lock twice, so this process decides first.
     for (;;) {
       const other = this.#holdings.of(key)
-      if (!other) return this.#holdings.ask(claim, key, holding => this.#take(holding, signal))
+      if (!other) return this.#holdings.ask(claim, key, holding => this.#take(holding, asked, signal))
       const isOwn = other.claim.id === claim.id
       if (other.state === 'leaving') await other.left?.catch(() => {})
       else if (other.state === 'asked') {
@@ -137,10 +138,10 @@ export class AdvisoryStore implements Store {
     }
   }
 
-  async #take(holding: Holding, signal: AbortSignal): Promise<Grant | Busy> {
+  /** `asked`: when the claim was received. It may have been withdrawn since, and that is remembered only for a while. */
+  async #take(holding: Holding, asked: number, signal: AbortSignal): Promise<Grant | Busy> {
     const { claim, key } = holding
     const { name, id, owner, note, ttl } = claim
-    const asked = performance.now()
     const checkTime = (): void => {
       if (performance.now() > asked + requestLimit(ttl))
         throw new LeaseError('OUTCOME_UNKNOWN', 'the lock was granted too late and is released')

@@ -53,6 +53,20 @@ test('R13: an attempt is granted although an earlier one, for which it waits, is
   expect(await first).toMatchObject({ message: 'no longer wanted' })
 })
 
+test('R4: an attempt that has waited too long for an earlier one is not granted', async () => {
+  await using proxy = await startProxy(server)
+  await using store = await openAt(server.urlBy(proxy.port))
+  const claim = claimOf('too late', { ttl: 1_500 })
+  const abort = new AbortController()
+  proxy.down.hold()
+  store.acquire(claim, abort.signal).catch(() => {})
+  const second = failureOf(acquire(store, claim))
+  await sleep(600)
+  abort.abort()
+  proxy.down.pass()
+  expect(await second).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+})
+
 test('R13: a claim is granted although the release for which it waits fails', async () => {
   await using proxy = await startProxy(server)
   await using store = await openAt(server.urlBy(proxy.port))

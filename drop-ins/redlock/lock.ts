@@ -45,8 +45,8 @@ export class Lock {
     const holding = holdings.get(this)
     if (!holding || this.#expiration === 0) return this.#expiration
     const { remaining } = holding.lease
-    if (holding.isOpenEnded) return Math.floor(Date.now() + remaining)
-    return remaining > 0 ? this.#expiration : Math.min(this.#expiration, Date.now() - 1)
+    if (remaining <= 0) return Math.min(this.#expiration, Date.now() - 1)
+    return holding.isOpenEnded ? Math.floor(Date.now() + remaining) : this.#expiration
   }
 
   set expiration(expiration: number) {

@@ -12,8 +12,8 @@ export interface Listener {
 }
 
 /**
- * The command ended, could not be started, was not started without a lease, or was ended with its supervisor, unless that was
- * killed before it told which process the command is.
+ * The command ended, could not be started, was not started without a lease, or was ended with its supervisor. It cannot be ended
+ * if it belongs to another user, or if the supervisor was killed before it told which process it is.
  */
 export type Outcome =
   | { ended: Ended }
@@ -91,8 +91,9 @@ export class Child {
       // Normally this follows the last report. Without one, the supervisor was killed.
       const onDisconnect = async () => {
         if (this.#isOver) return
-        if (this.#pid && (await endGroup(this.#pid)) === 'denied') this.#deny()
-        resolve({ supervisorKilled: true, isEnded: this.#pid !== undefined })
+        const isEnded = this.#pid !== undefined && (await endGroup(this.#pid)) === 'gone'
+        if (this.#pid && !isEnded) this.#deny()
+        resolve({ supervisorKilled: true, isEnded })
       }
       this.#supervisor.on('disconnect', () => void onDisconnect())
       this.#supervisor.on('error', error => resolve({ failed: { code: 'SUPERVISOR', message: error.message } }))

@@ -66,6 +66,26 @@ test('a supervisor that is killed while it starts the command leaves the lease t
   expect(await holding).toEqual({ exit: 76, hasRun: true, isUnrunnable: false })
 })
 
+test.skipIf(process.platform === 'darwin')(
+  'a command of another user that outlives its supervisor keeps the lease',
+  async () => {
+    const locks = testLocks()
+    const lease = await locks.acquire('job')
+    const killed = join(folder, 'reports.mjs')
+    writeFileSync(killed, 'process.send({ pid: 12345 }, () => process.kill(process.pid, "SIGKILL"))')
+    process.argv = [execPath, killed]
+    vi.spyOn(process, 'kill').mockImplementation(() => {
+      throw Object.assign(new Error('kill EPERM'), { code: 'EPERM' })
+    })
+    const holding = hold(lease, 'memory:', options('kill'), new Output(), signals)
+    await until('it says so', () => written.includes('it is not known whether the command runs'))
+    expect(written).toContain('belongs to another user and cannot be ended')
+    lease.assertHeld()
+    await locks.advance(lease.ttl)
+    expect(await holding).toEqual({ exit: 76, hasRun: true, isUnrunnable: false })
+  },
+)
+
 test('a supervisor that cannot be started says nothing about the command', async () => {
   const lease = await testLocks().acquire('job')
   process.execPath = join(folder, 'no-such-node')

@@ -166,7 +166,7 @@ function exitOf(outcome: Outcome, [command = '']: readonly string[], { signal: l
     const why = 'the process that watches the command was killed'
     if (outcome.isEnded) throw new Failure(EXIT.lost, UNWATCHED, `${why} or did not react, so the command was ended`)
     const unknown = 'it is not known whether the command runs, so its lease is not released, and ends by its ttl'
-    throw new Failure(EXIT.lost, UNKNOWN, `${why} when it started the command: ${unknown}`)
+    throw new Failure(EXIT.lost, UNKNOWN, `${why}: ${unknown}`)
   }
   if ('refused' in outcome) {
     const slow = 'the lease was over, or almost, before this machine could start a process (a longer --ttl may help)'

@@ -11,6 +11,11 @@ function sight(id: string | undefined, remaining = 0, queue: readonly string[] =
 
 test('the token of a lease is that of a majority', () => {
   expect(commonToken([{ token: 9 }, { token: 7 }, { token: 7 }])).toBe(7)
+  for (const holdings of [
+    [{ token: 9 }, { token: 7 }],
+    [{ token: 7 }, { token: 9 }],
+  ])
+    expect(commonToken(holdings), 'of a lease whose other server is missing, and a late vote').toBe(7)
   expect(mostAlike([])).toEqual([])
 })
 

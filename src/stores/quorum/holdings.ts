@@ -14,14 +14,15 @@ export function mostAlike(holdings: readonly Holding[]): readonly Holding[] {
   return most
 }
 
-/** The token that most of them have. It is the token of the lease, whatever other votes the claim got. */
+/** The token that most of them have, which is that of the lease. Of equally many it is the lower one: a late vote is higher. */
 export function commonToken(holdings: readonly { readonly token: number }[]): number {
   const counts = new Map<number, number>()
   let common = 0
   for (const { token } of holdings) {
     const count = (counts.get(token) ?? 0) + 1
     counts.set(token, count)
-    if (count > (counts.get(common) ?? 0)) common = token
+    const most = counts.get(common) ?? 0
+    if (count > most || (count === most && token < common)) common = token
   }
   return common
 }

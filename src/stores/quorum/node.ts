@@ -14,7 +14,7 @@ import type { Answer, Member } from './member.ts'
 const TO_CONNECT = 1_000
 
 /** Milliseconds between probes of an unresponsive node. Other requests to it fail at once. */
-const PROBE_INTERVAL = 100
+export const PROBE_INTERVAL = 100
 
 /**
  * The largest number of withdrawals in flight to a node that does not answer. They are sent because it may still carry out

@@ -2,7 +2,7 @@ import type { Environment } from '../../contract/environment.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { CHECK } from '../../contract/request.ts'
 import type { Answer, Member } from './member.ts'
-import { type AskOptions, Node, quarantine } from './node.ts'
+import { type AskOptions, Node, PROBE_INTERVAL, quarantine } from './node.ts'
 
 /** The nodes, and the size of a majority. */
 export class Quorum {
@@ -96,8 +96,9 @@ export class Quorum {
     for (const { error } of failed) if (error.code === 'CLOSED') return error
     // Nodes that are known to be unresponsive fail at once, before the others have answered.
     const missing = this.majority - counted.length - pending
-    const sooner = quarantined.map(({ votesIn }) => votesIn).sort((a, b) => a - b)
-    const retryAfter = sooner.length >= missing ? sooner[missing - 1] : undefined
+    const probed = failed.filter(({ error }) => error.retryable).map(() => PROBE_INTERVAL)
+    const sooner = [...quarantined.map(({ votesIn }) => votesIn), ...probed].sort((a, b) => a - b)
+    const retryAfter = quarantined.length >= missing ? sooner[missing - 1] : undefined
     const errors = [
       ...failed.map(
         ({ node, error: { code, message, retryable } }) =>

@@ -23,6 +23,7 @@ import { Attempt } from './attempt.ts'
 import { breakLeases } from './break.ts'
 import { inspect } from './inspection.ts'
 import type { Member } from './member.ts'
+import { PROBE_INTERVAL } from './node.ts'
 import { Quorum, type Tally } from './quorum.ts'
 import { renew } from './renewal.ts'
 
@@ -216,7 +217,7 @@ export class QuorumStore implements Store {
   /** Returns the error, and warns if quarantines are the cause: they can take as long as maxTtl. */
   #unavailable(error: LeaseError): LeaseError {
     const { retryAfter } = error
-    if (retryAfter !== undefined)
+    if (retryAfter !== undefined && retryAfter > PROBE_INTERVAL)
       warn(
         'HOLDFAST_QUARANTINE',
         `${this.kind} grants no lease for another ${Math.ceil(retryAfter / 1_000)} s: a majority of the servers was started, ` +

@@ -14,7 +14,7 @@ export interface Engine {
   readonly schemes: readonly string[]
   /** The URL that the documentation shows as an example. */
   readonly example: string
-  /** The npm packages of which a URL needs one. The first is the usual choice. */
+  /** What to install for a URL, one of these. The first is the usual choice. */
   readonly clients: readonly string[]
   open(url: string): Promise<Store>
   /** The URL by which a thread or a child process opens the same store. `undefined`: none can. @default the URL */
@@ -138,7 +138,7 @@ export const ENGINES: readonly Engine[] = [
     name: 'nats',
     schemes: ['nats:', 'natss:'],
     example: 'nats://localhost:4222/holdfast',
-    clients: ['@nats-io/kv'],
+    clients: ['@nats-io/kv @nats-io/transport-node'],
     open: async url => (await import('./stores/nats/open.ts')).openNats(url),
     forgetNames: async (url, names) => (await import('./stores/nats/open.ts')).forgetNames(url, names),
     migrate: async url => (await import('./stores/nats/open.ts')).migrateUrl(url),

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { follow, stage } from '../../test/scripted-store.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 
@@ -38,4 +38,18 @@ test('a run that had lost its lease does not replace the marker of a later one',
   expect(first.error).toMatchObject({ code: 'LEASE_LOST' })
   const { holder } = (await locks.once('a', { within }, async () => {})) as { holder?: LeaseRecord }
   expect(holder?.owner).not.toBe('first')
+})
+
+test('a run is not marked if the store cannot say which run has a marker', async () => {
+  const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  const { locks, store } = stage()
+  const asked = locks.once('of nobody', { within }, async () => {
+    store.rule('acquire', async () => ({ held: false, retryAfter: 10 }))
+  })
+  expect(await asked).toMatchObject({ ran: true })
+  expect(warnings).toHaveBeenCalledExactlyOnceWith(
+    expect.stringContaining('it is not known which run has a marker'),
+    expect.objectContaining({ code: 'HOLDFAST_NOT_MARKED' }),
+  )
+  warnings.mockRestore()
 })

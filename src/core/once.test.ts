@@ -197,18 +197,6 @@ describe('if the store fails', () => {
     )
   })
 
-  test('to say which run has a marker, it resolves, with a warning', async () => {
-    const { locks, store } = stage()
-    const asked = locks.once('of nobody', { within }, async () => {
-      store.rule('acquire', async () => ({ held: false, retryAfter: 10 }))
-    })
-    expect(await asked).toMatchObject({ ran: true })
-    expect(warnings).toHaveBeenCalledWith(expect.stringContaining('it is not known which run has a marker'), {
-      type: 'HoldfastWarning',
-      code: 'HOLDFAST_NOT_MARKED',
-    })
-  })
-
   test('to answer to the marker, it is asked again, and the run is over within 2 s', async () => {
     const { locks, other, store, clock } = stage()
     const run = follow(

@@ -142,6 +142,7 @@ test('if the answer that grants a permit is lost, the next waiter asks', async (
   const cut = proxy.cutAfterRequest('acquire')
   expect(await failureOf(acquire(store, first))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   await cut
+  expect((await look(other, { name: 'a' })).map(({ state }) => state)).toEqual(['held', 'waiting'])
   await until('it asks', () => heard.includes(0), AT_ONCE)
   expect(await hold(store, second)).toBeTypeOf('bigint')
 })

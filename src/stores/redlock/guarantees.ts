@@ -18,7 +18,7 @@ export function guaranteesOf(nodes: number, canListen: boolean, trustRestarted: 
     limits: [
       'A step forward of the wall clock of a server ends its votes early. One such server is enough to lose a lease that only a bare majority voted for. A step back makes votes last longer.',
       'A server whose wall clock is set forward ends its quarantine early. Mutual exclusion may then be lost. Tokens still rise, unless the clock of a client also went back by more than the outage and maxTtl.',
-      'A server that voted late for a lease, and had seen a higher token by then, does not count for it: the lease tolerates one failure less. If no majority is left, the lease is reported as lost although nobody else holds it.',
+      'A server that voted late for a lease, or lost its vote, and had seen a higher token by then, does not count for it: the lease tolerates one failure less. If no majority is left, the lease is reported as lost although nobody else holds it.',
       'If a server missed a change of a note, and others lose their data later, the earlier note may be shown again.',
       'Waiters may overtake each other: each server has its own queue, and the first claim with a majority holds.',
       'If two claims try at the same time, neither may get a majority. They try again after 50 to 150 ms.',

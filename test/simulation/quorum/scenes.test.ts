@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { StoreLocks } from '../../../src/create-locks.ts'
 import { MAX_TTL, Scene } from './scene.ts'
 import type { VotingServer } from './server.ts'
 import type { Variant } from './simulate.ts'
@@ -182,6 +183,19 @@ test('R6: a late commit of an abandoned attempt raises no vote of the lease', as
   commit?.()
   await scene.pass(10)
   expect(await scene.outcome(holder.store.renew(held, never))).toMatchObject({ token: held.token })
+})
+
+test('a waiter asks again soon after a node stalled, although another one is in quarantine', async () => {
+  const scene = new Scene(3)
+  const [, restarted, stalled] = scene.servers
+  restarted?.crash()
+  restarted?.restart(() => true)
+  const { store, machine } = await scene.process()
+  const locks = new StoreLocks(store, {}, { clock: machine, random: () => 0.5 })
+  stalled?.stop(120)
+  const began = scene.world.now
+  await scene.outcome(locks.acquire('a', { ttl: 1_500 }))
+  expect(scene.world.now - began).toBeLessThan(MAX_TTL / 4)
 })
 
 test('R9: an attempt that had a majority, and gives it up, wakes the first waiter', async () => {

@@ -49,7 +49,7 @@ export class Worker implements AsyncDisposable {
   }
 
   go(): void {
-    this.#child.send('go')
+    this.#child.send('go', () => {}) // why it could not be sent, the values say
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,7 @@
 import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, release } from 'node:os'
 import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { newFolder } from '../lab/servers/folder.ts'
 import { startPostgres } from '../lab/servers/postgres.ts'
@@ -16,7 +17,7 @@ import { loadPeer, type Values } from './worker.ts'
 
 const SCENARIOS = [
   ...['pairs', 'names', 'handoffs', 'crowd', 'renewals', 'faults', 'cold-start', 'fences', 'handover', 'observers'],
-  ...['permits', 'sets', 'views', 'frames'],
+  ...['permits', 'sets', 'views'],
   ...['redlock-pairs', 'redlock-handoffs', 'redlock-handover', 'redlock-stopped'],
 ]
 
@@ -90,9 +91,10 @@ async function bench(): Promise<void> {
   const seen = new Set<string>()
   for (const [name, scenario] of scenarios) {
     if (!wanted.includes(name)) continue
-    for (const outcome of await new Rounds(name, scenario, peers, seen).measure())
-      measured.push({ ...outcome, run: key })
-    write() // a run of hours that is stopped keeps what it has measured
+    for await (const outcomes of new Rounds(name, scenario, peers, seen).measured()) {
+      measured.push(...outcomes.map(outcome => ({ ...outcome, run: key })))
+      write() // a run of hours that is stopped keeps what it has measured
+    }
   }
   say(`\n${write()}\n${path}.json, .md, .svg\n`)
 }
@@ -121,6 +123,9 @@ function jsonOf({ measured, ...rest }: Results): string {
 
 const ATTEMPTS = 2
 
+/** No trial takes half as long. Milliseconds. */
+const DEADLINE = 300_000
+
 const POSTGRES = { shared_buffers: '128MB', max_connections: 200 }
 
 type Outcome = Omit<Measured, 'run'>
@@ -140,18 +145,19 @@ class Rounds {
     this.#peers = [...peers].filter(([name, peer]) => isWanted(name) && fits(scenario, peer))
   }
 
-  async measure(): Promise<Outcome[]> {
+  /** Of one round after the other. */
+  async *measured(): AsyncGenerator<Outcome[]> {
     const { rounds, variants, isSideBySide } = this.#scenario
     const most = Number(options.rounds ?? (options.quick ? 1 : rounds))
-    const found: Outcome[] = []
     for (let round = 0; round < most; round += 1) {
       const trials = variants(options.quick).flatMap(variant =>
         this.#groups(variant, round).map(peers => () => this.#attempts(peers, variant, round)),
       )
+      const found: Outcome[] = []
       if (isSideBySide) found.push(...(await Promise.all(trials.map(trial => trial()))).flat())
       else for (const trial of trials) found.push(...(await trial()))
+      yield found
     }
-    return found
   }
 
   /** Who is measured together, beginning with another one in each round. */
@@ -169,14 +175,14 @@ class Rounds {
   async #attempts(peers: readonly [string, Peer][], variant: Variant, round: number): Promise<Outcome[]> {
     let found: Outcome[] = []
     for (let attempt = 0; attempt < ATTEMPTS && found.length < peers.length; attempt += 1) {
-      const measured = await this.#measured(peers, variant, round)
-      if (measured.length > found.length) found = measured
+      const complete = await this.#complete(peers, variant, round)
+      if (complete.length > found.length) found = complete
     }
     return found
   }
 
   /** Of those that did not fail. */
-  async #measured(peers: readonly [string, Peer][], variant: Variant, round: number): Promise<Outcome[]> {
+  async #complete(peers: readonly [string, Peer][], variant: Variant, round: number): Promise<Outcome[]> {
     const outcomes = await this.#outcomes(peers, variant)
     return outcomes.flatMap((outcome, index) => {
       const [peer = ''] = peers[index] ?? []
@@ -198,12 +204,21 @@ class Rounds {
     try {
       const trials: Trial[] = []
       for (const [name, peer] of peers) trials.push(await this.#trial(name, peer, variant, open))
-      if (measureInTurns) return await measureInTurns(trials)
-      return await Promise.allSettled(trials.map(async trial => (await measure?.(trial)) ?? {}))
+      const late = sleep(DEADLINE, undefined, { ref: false }).then(() => {
+        throw new Error(`no figures after ${DEADLINE} ms`)
+      })
+      const each = (): Promise<PromiseSettledResult<Values>[]> =>
+        Promise.allSettled(trials.map(async trial => (await measure?.(trial)) ?? {}))
+      return await Promise.race([measureInTurns?.(trials) ?? each(), late])
     } catch (reason) {
       return peers.map(() => ({ status: 'rejected', reason }))
     } finally {
-      for (const resource of open.reverse()) await resource[Symbol.asyncDispose]()
+      for (const resource of open.reverse())
+        try {
+          await resource[Symbol.asyncDispose]()
+        } catch (error) {
+          say(`${this.#name} ${variant.name} · ${error}\n`)
+        }
     }
   }
 

@@ -180,9 +180,11 @@ export function performancePage(page: string): string {
     return ratios === undefined ? [] : [[row.what, ratios, row.to[1]]]
   })
   const costs = COSTS.flatMap(([what, scenario, variant, ...values]) => {
-    const cells = values.map(([value, unit]) => [middle(report, scenario, variant, value, 'holdfast'), unit])
-    if (cells.some(([middle]) => middle === undefined)) return []
-    return [[what, cells.map(cell => cell.join('')).join(', '), `\`--only ${scenario}\``]]
+    const cells = values.flatMap(([value, unit]) => {
+      const found = summary(report.values(scenario, variant, 'holdfast', value))
+      return found ? [(unit.startsWith(' %') ? found.middle.toFixed(1) : rounded(found.middle)) + unit] : []
+    })
+    return cells.length < values.length ? [] : [[what, cells.join(', '), `\`--only ${scenario}\``]]
   })
   const fences = FENCES.map(([what, peer]) => {
     const at = (variant: string, value: string): string => middle(report, 'fences', variant, value, peer) ?? '–'
@@ -224,7 +226,8 @@ function at(scenario: string, variant: string, value: string): Pick<Row, 'scenar
 function verdict(ratios: readonly (number | undefined)[], better: Better): string {
   const times = gains(ratios, better)
   const found = summary(times)
-  return found ? `${found.middle >= 1 ? '✅' : '❌'} ${range(times)}` : '–'
+  if (!found) return '–'
+  return `${found.least >= 1 ? '✅' : found.most <= 1 ? '❌' : '≈'} ${range(times)}`
 }
 
 /** More than 1: Holdfast is better. */

@@ -3,6 +3,9 @@ import { Connection } from '../../src/stores/zookeeper/connection.ts'
 import { create, createContainer, remove } from '../../src/stores/zookeeper/protocol.ts'
 import type { Peer, Place } from '../peer.ts'
 
+/** It syncs to the disk, as it is installed. */
+export const SYNCED = { properties: { 'zookeeper.forceSync': 'yes' } } as const
+
 export const WORLD = { permissions: 31, scheme: 'world', id: 'anyone' }
 
 /** A session in plain requests. */
@@ -17,7 +20,7 @@ export const peer: Peer = {
   over: 'zookeeper',
   can: ['pairs'],
   isFloor: true,
-  serve: async () => (await startZooKeeper()).port,
+  serve: async () => (await startZooKeeper(SYNCED)).port,
   async open(place) {
     const connection = await openSession(place)
     await connection.send(createContainer('/floor', WORLD))

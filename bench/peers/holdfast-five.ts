@@ -1,4 +1,4 @@
-import { clientsOf, connectedTo, quit } from '../clients.ts'
+import { connectedTo, quit } from '../clients.ts'
 import { Build } from '../holdfast.ts'
 import type { Peer } from '../peer.ts'
 import { mostOf } from './floor-five.ts'
@@ -13,11 +13,13 @@ export function holdfastOverRedlock(label: string, folder?: string): Peer {
     async open(place) {
       const build = new Build(folder)
       const { redlock } = await build.redlock()
-      // Never connected: the store opens connections of its own like them.
-      const clients = clientsOf(place)
-      return build.client(redlock(clients, { trustRestarted: true }), () => {
-        for (const client of clients) client.disconnect()
-      })
+      const clients = await connectedTo(place)
+      // As servers have it that are 30 s old: younger ones give no vote.
+      for (const client of clients) {
+        const [, runId] = /run_id:(\w+)/.exec(await client.info('server')) ?? []
+        await client.set('holdfast:redlock:since', `${runId} ${Date.now() - 60_000}`)
+      }
+      return build.client(redlock(clients), () => quit(clients))
     },
     async openTrip(place) {
       const clients = await connectedTo(place)

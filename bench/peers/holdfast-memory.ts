@@ -4,7 +4,7 @@ import type { Peer } from '../peer.ts'
 export const peer: Peer = {
   label: 'Holdfast in memory',
   over: 'memory',
-  can: ['pairs', 'copies'],
+  can: ['copies'],
   async open(_, copy) {
     const build = new Build(BUILD, copy)
     const { memory } = await build.memory()

@@ -2,13 +2,13 @@ import { startZooKeeper } from '../../lab/servers/zookeeper.ts'
 import { create, multi, setDataStep } from '../../src/stores/zookeeper/protocol.ts'
 import { Build } from '../holdfast.ts'
 import type { Peer } from '../peer.ts'
-import { openSession, WORLD } from './floor-zookeeper.ts'
+import { openSession, SYNCED, WORLD } from './floor-zookeeper.ts'
 
 export const peer: Peer = {
   label: 'Holdfast over ZooKeeper',
   over: 'zookeeper',
   can: ['pairs', 'wait'],
-  serve: async () => (await startZooKeeper()).port,
+  serve: async () => (await startZooKeeper(SYNCED)).port,
   async open({ host, ports: [port = 0] }) {
     const build = new Build()
     const { zookeeper } = await build.zookeeper()

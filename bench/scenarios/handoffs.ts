@@ -19,7 +19,7 @@ export const scenario: Scenario = {
     'is from the call of release to the next grant. Requests are those of both processes; a script counts as one. A ' +
     'waiter is starved if it acquires nothing for 0.4 s; the figure is the mean over all such spans.',
   rounds: 3,
-  variants: isQuick => [{ name: '', settings: { warm: isQuick ? 250 : 2_000, time: isQuick ? 800 : 4_000 } }],
+  variants: isQuick => [{ name: '', settings: { warm: isQuick ? 250 : 6_000, time: isQuick ? 800 : 4_000 } }],
   takesPart: peer => peer.can.includes('wait'),
   async measure(trial) {
     const workers = Array.from({ length: PROCESSES }, () => trial.start('work'))

@@ -33,6 +33,7 @@ export const scenario: Scenario = {
     const working = [1, 4].map(limit => ({
       name: `limit ${limit}, ${CROWD} tasks that work`,
       settings: { limit, tasks: CROWD, busy: 1, ...times },
+      takesPart: isOwn,
     }))
     const leases = LEASES.map(tasks => ({
       name: `${tasks} plain leases`,

@@ -21,7 +21,7 @@ export const scenario: Scenario = {
         name: `${loops} at a time`,
         settings: isQuick
           ? { loops, warm: 200, time: 400, patience: 600 }
-          : { loops, warm: 2_000, time: 2_500, patience: PATIENCE },
+          : { loops, warm: 6_000, time: 2_500, patience: PATIENCE },
       })),
   takesPart: peer => peer.can.includes('pairs'),
   async measure({ start, servers }) {

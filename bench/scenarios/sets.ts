@@ -24,7 +24,7 @@ export const scenario: Scenario = {
       .filter(({ tasks, names }) => !isQuick || tasks === 1 || names > 0)
       .map(({ name, ...settings }) => ({
         name,
-        settings: { ...settings, warm: isQuick ? 300 : 2_000, time: isQuick ? 500 : 2_500 },
+        settings: { ...settings, warm: isQuick ? 300 : 6_000, time: isQuick ? 500 : 2_500 },
       })),
   takesPart: peer => peer.can.includes('sets'),
   measure: trial => trial.start('work').values,

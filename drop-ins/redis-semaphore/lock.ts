@@ -119,13 +119,14 @@ export abstract class Lock {
   async #tryAcquire(end: number, abortSignal: AbortSignal | undefined): Promise<boolean> {
     if (waitOf(this.#options) === undefined) return false
     for (;;) {
-      const left = end - performance.now()
       try {
-        this.#hold(await this.#claim(Math.max(left, 0), abortSignal))
+        this.#hold(await this.#claim(Math.max(end - performance.now(), 0), abortSignal))
         return true
       } catch (error) {
         if (LeaseError.is(error, 'BUSY')) return false
-        if (!LeaseError.is(error) || !error.retryable || this.#clients.length === 1) throw error
+        if (!LeaseError.is(error) || !error.retryable) throw error
+        const left = end - performance.now()
+        if (left <= 0 && this.#clients.length === 1) throw error
         if (left <= 0) return false
         const { retryInterval = defaultTimeoutOptions.retryInterval } = this.#options
         await until(sleep(Math.min(retryInterval, left)), abortSignal)

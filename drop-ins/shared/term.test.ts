@@ -60,6 +60,40 @@ test('a lease that is longer than a grant is renewed, and ends with its duration
   await locks.acquire('a', { wait: 0 })
 })
 
+test('a lease of one grant is not renewed, however late the grant came', async () => {
+  const renew = vi.spyOn(store, 'renew')
+  const acquire = store.acquire.bind(store)
+  vi.spyOn(store, 'acquire').mockImplementationOnce(async (...request) => {
+    const grant = await acquire(...request)
+    await vi.advanceTimersByTimeAsync(50)
+    return grant
+  })
+  await expectLostAfter(250, await hold(300))
+  expect(renew).not.toHaveBeenCalled()
+})
+
+test('the renewal for the rest of a duration is the last one, also if the grant is shorter', async () => {
+  const holding = await hold(350)
+  const renew = store.renew.bind(store)
+  const renewed = vi.spyOn(store, 'renew').mockImplementation(async (...request) => {
+    const grant = await renew(...request)
+    return grant && { ...grant, ttl: grant.ttl * 0.9 }
+  })
+  await expectLostAfter(350, holding)
+  expect(renewed).toHaveBeenCalledTimes(1)
+})
+
+test('a lease of one grant is let run out, so nobody is warned at the end of the process', async () => {
+  const warned = vi.spyOn(process, 'emitWarning').mockReturnValue()
+  const holding = await hold(300)
+  process.emit('beforeExit', 0)
+  expect(warned).not.toHaveBeenCalled()
+  await holding.release()
+  await hold(60_000)
+  process.emit('beforeExit', 0)
+  expect(warned.mock.calls[0]?.[0]).toContain('this process ends while it holds the lease "a"')
+})
+
 test('a lease that is extended beyond a grant is renewed from then on', async () => {
   const holding = await hold(200)
   await holding.extend(700)

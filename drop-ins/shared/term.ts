@@ -40,7 +40,11 @@ export class Holding {
 
   /** The first lease, in the order of the call. */
   get first(): Lease {
-    return 'leases' in this.lease ? (this.lease.leases[0] as Lease) : this.lease
+    return this.#leases[0] as Lease
+  }
+
+  get #leases(): readonly Lease[] {
+    return 'leases' in this.lease ? this.lease.leases : [this.lease]
   }
 
   /** Milliseconds since the request was sent that was granted just now, for this duration. `drift`: what the store subtracts. */
@@ -48,9 +52,11 @@ export class Holding {
     return termOf(duration, this.#guarantees).ttl * (1 - drift) - 2 - this.lease.remaining
   }
 
-  /** The lease was granted for the first part of this duration. */
+  /** The lease was granted for this duration, or its first part. */
   last(duration: number): void {
-    this.#until = performance.now() + duration
+    this.#until = this.#endOf(duration)
+    // It is let run out, so nobody is warned when the process ends before it does.
+    if (this.#until === 0) for (const lease of this.#leases) lease.stopRenewing()
     this.#renewIn()
   }
 
@@ -59,7 +65,7 @@ export class Holding {
     this.#stop()
     try {
       await this.lease.extend(termOf(duration, this.#guarantees).ttl)
-      if (!this.isOpenEnded) this.#until = performance.now() + duration
+      if (!this.isOpenEnded) this.#until = this.#endOf(duration)
     } finally {
       this.#renewIn()
     }
@@ -69,7 +75,7 @@ export class Holding {
   stopRenewing(): void {
     this.#until = 0
     this.#stop()
-    for (const lease of 'leases' in this.lease ? this.lease.leases : [this.lease]) lease.stopRenewing()
+    for (const lease of this.#leases) lease.stopRenewing()
   }
 
   /** After `stopRenewing`: renews it again, for this duration each time. The core cannot. */
@@ -89,23 +95,30 @@ export class Holding {
     this.#timer = undefined
   }
 
+  /** The end of a lease that was granted for this duration or its first part; 0 if it needs no renewal. */
+  #endOf(duration: number): number {
+    return termOf(duration, this.#guarantees).isRenewed ? performance.now() + duration : 0
+  }
+
   /** Renews after `delay` ms, unless what is granted lasts to the end. The last renewal ends with the duration. */
   #renewIn(delay: number = this.lease.remaining / 3): void {
     this.#stop()
     const { remaining } = this.lease
-    if (remaining === 0 || this.#until - performance.now() <= remaining * 1.02 + 5) return
+    if (remaining === 0 || this.#until - performance.now() <= remaining) return
     const timer = setTimeout(() => void this.#renew(timer), delay)
     this.#timer = timer.unref()
   }
 
   async #renew(timer: NodeJS.Timeout): Promise<void> {
-    const { ttl } = termOf(Math.min(this.#until - performance.now(), this.#part), this.#guarantees)
+    const rest = this.#until - performance.now()
+    const { ttl } = termOf(Math.min(rest, this.#part), this.#guarantees)
     const renewing = this.lease.extend(ttl).then(
       () => undefined,
       error => error,
     )
     const error = await renewing
     if (timer !== this.#timer) return // released or extended meanwhile
+    if (!error && !termOf(rest, this.#guarantees).isRenewed) this.#until = 0
     if (!error) this.#renewIn()
     else if (LeaseError.is(error) && error.retryable) this.#renewIn(ttl / 20)
   }

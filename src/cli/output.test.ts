@@ -9,6 +9,11 @@ test.each([
   ['redis://me@tenant:secret@host', 'redis://me@tenant:***@host'],
   ['redlock://a:6379,b:6379?password=s@cret', 'redlock://a:***'],
   ['redlock://a:6379,b?username=u&password=s@cret&prefix=p', 'redlock://a:***&prefix=p'],
+  [
+    'open nats://t0ken@host:4222/bucket and natss://t0k@n@a,b/c',
+    'open nats://***@host:4222/bucket and natss://***@a,b/c',
+  ],
+  ['nats://user:secret@host/bucket', 'nats://user:***@host/bucket'],
   ['redis://host:6379/0?prefix=jobs', 'redis://host:6379/0?prefix=jobs'],
   [
     'postgres://h/d?direct=postgres%3A%2F%2Fapp%3As3cret%40db%2Fd',

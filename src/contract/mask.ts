@@ -28,7 +28,7 @@ function maskWord(word: string): string {
   if (/^[a-z]+:\/\/\[user:password@\]/.test(word)) return word // the syntax of a URL, in an error
   const end = word.lastIndexOf('@')
   const [head] = (end > 0 && /^.*?[a-z0-9+.-]:\/\/[^/:]*:/is.exec(word.slice(0, end))) || []
-  if (head === undefined) return word
+  if (head === undefined) return word.replace(/^(.*?natss?:\/\/)[^/]*(?=@)/is, '$1***') // a token, without a colon
   // The @ may be in an option, where it need not be encoded. Then the rest of the password follows.
   const option = word.slice(Math.max(word.lastIndexOf('&', end), word.lastIndexOf('#', end)) + 1, end)
   const tail = word.slice(end)

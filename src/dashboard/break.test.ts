@@ -30,7 +30,7 @@ test('a break takes the lease only from the holder that the page showed', async 
   await before.release()
   const { token } = await locks.acquire('job')
   const shown = { name: 'job', typed: 'job' }
-  const gone = { error: 'Not broken: that holder no longer has it' }
+  const gone = { error: 'Not broken: nobody who was shown still holds it' }
   expect(await breakShown(locks, { ...shown, of: `${before.token}` })).toEqual([409, gone])
   for (const of of ['', 'x', '-1']) {
     const error = 'Not broken: the token of the holder of job is missing'
@@ -51,34 +51,50 @@ test('a shared name is broken only in a slot that was chosen, or in all', async 
   first.assertHeld()
   expect((await locks.inspect('job')).holders).toMatchObject([{ slots: [0] }])
   expect(await breakShown(locks, { ...shown, of: '' }), 'also if one holds it').toMatchObject([400, {}])
-  expect(await breakShown(locks, { ...shown, of: 'all' })).toMatchObject([200, {}])
+  expect(await breakShown(locks, { ...shown, of: `all ${first.token}` })).toMatchObject([200, {}])
   expect((await locks.inspect('job')).holders).toEqual([])
+})
+
+test('a break of all takes no lease that was acquired after the page showed them', async () => {
+  const locks = locksOf()
+  const semaphore = locks.semaphore('job', { limit: 3 })
+  const shown = [await semaphore.acquire(), await semaphore.acquire()]
+  const later = await semaphore.acquire()
+  const of = `all ${shown[1]?.token}`
+  const [status, answer] = await breakShown(locks, { name: 'job', typed: 'job', of })
+  expect([status, BigInt(answer.token ?? 0) > (shown[1]?.token ?? 0n)]).toEqual([200, true])
+  expect((await locks.inspect('job')).holders).toMatchObject([{ token: later.token }])
+  expect(await breakShown(locks, { name: 'job', typed: 'job', of })).toMatchObject([409, {}])
+  later.assertHeld()
 })
 
 test('a free name is not broken', async () => {
   const free = [409, { error: 'job is free' }]
-  for (const of of ['', 'all']) expect(await breakShown(locksOf(), { name: 'job', typed: 'job', of })).toEqual(free)
-  expect(await breakShown(locksOf(), { name: 'job', typed: 'job', of: '1' })).toMatchObject([409, {}])
+  expect(await breakShown(locksOf(), { name: 'job', typed: 'job', of: '' })).toEqual(free)
+  for (const of of ['1', 'all 1'])
+    expect(await breakShown(locksOf(), { name: 'job', typed: 'job', of })).toMatchObject([409, {}])
 })
 
 test('an odd name is typed as the page shows it, because nobody can type what has no shape', async () => {
   const locks = locksOf()
   const name = 'a\ue0b0  b'
-  await locks.acquire(name)
-  expect(await breakShown(locks, { name, typed: name, of: 'all' })).toMatchObject([400, {}])
-  expect(await breakShown(locks, { name, typed: 'a\\u{e0b0}  b', of: 'all' })).toMatchObject([200, {}])
+  const { token } = await locks.acquire(name)
+  expect(await breakShown(locks, { name, typed: name, of: `${token}` })).toMatchObject([400, {}])
+  expect(await breakShown(locks, { name, typed: 'a\\u{e0b0}  b', of: `${token}` })).toMatchObject([200, {}])
 })
 
 test('a marker is removed by the name of the job', async () => {
   const locks = locksOf()
   await locks.once('job', { within: 60_000 }, async () => {})
-  expect(await breakShown(locks, { name: markerOf('job'), typed: 'job', of: 'all' })).toMatchObject([200, {}])
+  const name = markerOf('job')
+  const [marker] = (await locks.inspect(name)).holders
+  expect(await breakShown(locks, { name, typed: 'job', of: `${marker?.token}` })).toMatchObject([200, {}])
   expect((await locks.inspect(markerOf('job'))).holders).toEqual([])
 })
 
 test('a store that fails is told from a request that is not valid', async () => {
   const locks = locksOf()
-  expect(await breakShown(locks, { name: '', typed: '', of: 'all' })).toMatchObject([400, {}])
+  expect(await breakShown(locks, { name: '', typed: '', of: '1' })).toMatchObject([400, {}])
   await locks.close({ grace: 0 })
-  expect(await breakShown(locks, { name: 'job', typed: 'job', of: 'all' })).toMatchObject([502, {}])
+  expect(await breakShown(locks, { name: 'job', typed: 'job', of: '1' })).toMatchObject([502, {}])
 })

@@ -8,11 +8,25 @@ export interface BreakRequest {
   readonly name: string
   /** The typed text, which must be the name as the page shows it. */
   readonly typed: string
-  /** The token of the lease that the page showed, or `all`. */
+  /** The token of the lease that was shown, or `all TOKEN` with the highest token of those that were shown. */
   readonly of: string
 }
 
-/** Breaks only the lease that the page showed, or all leases. Resolves to the status and JSON of the answer. */
+/** Breaks only what was shown: who acquires later has a higher token. Resolves as `break`, to the highest token of all. */
+export async function breakOf(
+  locks: Pick<Locks, 'inspect' | 'break'>,
+  name: string,
+  of: string,
+): Promise<bigint | undefined> {
+  const highest = BigInt(of.replace('all ', ''))
+  if (!of.startsWith('all ')) return locks.break(name, { token: highest })
+  const { holders } = await locks.inspect(name)
+  const shown = holders.flatMap(({ token }) => (token !== undefined && token <= highest ? [token] : []))
+  const answers = await Promise.all(shown.map(token => locks.break(name, { token })))
+  return answers.reduce((most, token) => ((token ?? 0n) > (most ?? 0n) ? token : most), undefined)
+}
+
+/** Breaks only what the page showed. Resolves to the status and JSON of the answer. */
 export async function breakShown(
   locks: Pick<Locks, 'inspect' | 'break'>,
   { name, typed, of }: BreakRequest,
@@ -20,10 +34,10 @@ export async function breakShown(
   const title = titleOf(name)
   if (typed !== title) return [400, { error: `Not broken: type ${title} exactly` }]
   try {
-    if (!/^(all|\d{1,20})$/.test(of)) return await refused(locks, name)
-    const token = await locks.break(name, of === 'all' ? {} : { token: BigInt(of) })
+    if (!/^(all )?\d{1,20}$/.test(of)) return await refused(locks, name)
+    const token = await breakOf(locks, name, of)
     if (token !== undefined) return [200, { token: `${token}` }]
-    return [409, { error: of === 'all' ? `${title} is free` : 'Not broken: that holder no longer has it' }]
+    return [409, { error: 'Not broken: nobody who was shown still holds it' }]
   } catch (error) {
     const isInvalid = LeaseError.is(error) && error.code === 'INVALID_ARGUMENT'
     return [isInvalid ? 400 : 502, { error: failedText(title, error) }]

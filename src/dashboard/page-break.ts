@@ -23,7 +23,9 @@ function breaking(name) {
   typed.oninput = which.onchange = () => { say(''); check() }
   form.onsubmit = async event => {
     event.preventDefault()
-    const lease = chosen(), of = isAll() ? 'all' : lease.token // the lease of the holder on the screen
+    const lease = chosen()
+    // Those on the screen: who acquires later has a higher token.
+    const of = isAll() ? 'all ' + leases.map(({ token }) => BigInt(token)).reduce((a, b) => a > b ? a : b) : lease.token
     isAsking = true
     check()
     const from = isAll() ? 'all holders' : lease.owner

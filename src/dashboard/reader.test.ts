@@ -54,6 +54,8 @@ test('beside many keys of others, a look does not wait for the search, and names
   expect(await scans()).toBeLessThan(before + MANY / 1_000 / 2)
   reader.learn('known')
   expect(names(await reader.read())).toContain('known')
+  for (let index = 0; index < 6_000; index += 1) reader.learn(`asked-${index}`)
+  expect(names(await reader.read()), 'whatever names a viewer asks for').toEqual(expect.arrayContaining(names(first)))
   await until('the search goes on', async () => (await scans()) > before + 12)
   reader.reset()
   const after = await scans()

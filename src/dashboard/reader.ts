@@ -5,6 +5,9 @@ import type { Locks } from '../create-locks.ts'
 /** The most records that one look reads, and the most names that are known. */
 const MOST_RECORDS = 5_000
 
+/** The most names that are read because somebody wants to see them. A reader of the page may ask for any name. */
+const MOST_WANTED = 100
+
 /** The requests of a search that are sent without a pause. A search that needs more is a long search. */
 const FREE = 10
 
@@ -53,6 +56,8 @@ export class Reader {
   readonly #locks: Readable
   /** The time at which each name was last found or held, by `performance.now()`. The earliest comes first. */
   readonly #names = new Map<string, number>()
+  /** Names that somebody holds or wants to see, and that were not found. The earliest comes first. */
+  readonly #wanted = new Set<string>()
   #search: Search | undefined
   #usual: number | undefined
   /** The number of requests of the current reading. `undefined`: the store has never said. */
@@ -72,7 +77,11 @@ export class Reader {
 
   /** Adds a name that somebody holds or wants to see, because a long search may find it late. */
   learn(name: string): void {
-    if (this.#search) this.#keep(name)
+    if (!this.#search || this.#names.has(name)) return
+    this.#wanted.delete(name)
+    this.#wanted.add(name)
+    const [earliest] = this.#wanted
+    if (this.#wanted.size > MOST_WANTED && earliest !== undefined) this.#wanted.delete(earliest)
   }
 
   /** Ends a search, and forgets all names. */
@@ -82,6 +91,7 @@ export class Reader {
     this.#search = undefined
     this.#usual = undefined
     this.#names.clear()
+    this.#wanted.clear()
   }
 
   /** Lists all leases. Resolves to `undefined` once the search turns out to be long. */
@@ -129,6 +139,7 @@ export class Reader {
   #end(): void {
     if (this.#search) this.#usual = Date.now() - this.#search.began
     else this.#names.clear() // a listing shows all
+    this.#wanted.clear()
     this.#search = undefined
   }
 
@@ -141,7 +152,7 @@ export class Reader {
 
   async #known(): Promise<Listed> {
     for (const [name, at] of this.#names) if (performance.now() - at > KEPT) this.#names.delete(name)
-    const names = [...this.#names.keys()]
+    const names = [...new Set([...this.#names.keys(), ...this.#wanted])]
     const records: LeaseRecord[] = []
     for (let start = 0; start < names.length; start += PAGE) {
       if (this.#requests !== undefined) this.#requests += PAGE_REQUESTS

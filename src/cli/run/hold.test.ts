@@ -1,6 +1,7 @@
+import { spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { until } from '../../../lab/servers/until.ts'
 import { testLocks } from '../../testing/index.ts'
 import { Output } from '../output.ts'
@@ -72,7 +73,9 @@ test.skipIf(process.platform === 'darwin')(
     const locks = testLocks()
     const lease = await locks.acquire('job')
     const killed = join(folder, 'reports.mjs')
-    writeFileSync(killed, 'process.send({ pid: 12345 }, () => process.kill(process.pid, "SIGKILL"))')
+    const other = spawn('sleep', ['60'], { detached: true })
+    onTestFinished(() => void other.kill())
+    writeFileSync(killed, `process.send({ pid: ${other.pid} }, () => process.kill(process.pid, "SIGKILL"))`)
     process.argv = [execPath, killed]
     vi.spyOn(process, 'kill').mockImplementation(() => {
       throw Object.assign(new Error('kill EPERM'), { code: 'EPERM' })

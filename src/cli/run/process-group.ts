@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** Sends a signal to every process of the group. `denied`: this user may signal none of them. */
 export function signalGroup(group: number, signal: NodeJS.Signals): 'sent' | 'gone' | 'denied' {
@@ -11,33 +11,50 @@ export function signalGroup(group: number, signal: NodeJS.Signals): 'sent' | 'go
 }
 
 /**
- * Kills every process of the group and resolves when they are dead, because SIGKILL takes effect later. `denied`: some
- * belong to another user.
+ * Kills every process of the group and resolves when they are dead, because SIGKILL takes effect later. Those of another
+ * user it cannot kill: then it calls `onDenied` and waits for their end, or resolves to `denied` without that.
  */
-export async function endGroup(group: number): Promise<'gone' | 'denied'> {
-  for (let pause = 1; ; pause = Math.min(pause * 2, 50)) {
+export async function endGroup(group: number, onDenied?: () => void): Promise<'gone' | 'denied'> {
+  let isDenied = false
+  for (let pause = 1; ; pause = Math.min(pause * 2, isDenied ? 1_000 : 50)) {
     const result = signalGroup(group, 'SIGKILL')
     if (result === 'gone') return result
     // macOS also reports EPERM if all are dead and some are still zombies.
-    if (result === 'denied') return process.platform === 'darwin' ? 'gone' : 'denied'
+    if (result === 'denied' && process.platform === 'darwin') return 'gone'
     // Zombies stay until their parent reads their status. Process 1 of a container may never do so.
-    if (pause === 50 && onlyZombies(group)) return 'gone'
+    if ((result === 'denied' || pause >= 50) && onlyZombies(group)) return 'gone'
+    if (result === 'denied') {
+      if (!onDenied) return result
+      if (!isDenied) onDenied()
+      isDenied = true
+    }
     await new Promise(resolve => setTimeout(resolve, pause))
   }
 }
 
+/** False also if it cannot be found out. */
 function onlyZombies(group: number): boolean {
-  if (process.platform !== 'linux' || !existsSync('/proc/self')) return false
-  for (const pid of readdirSync('/proc')) {
-    if (!/^\d+$/.test(pid)) continue
-    try {
-      // "pid (name) state parent group …"; the name may contain spaces and parentheses.
-      const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-      const [state, , pgrp] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      if (Number(pgrp) === group && state !== 'Z' && state !== 'X') return false
-    } catch {
-      // The process ended meanwhile.
-    }
+  try {
+    // In a PID namespace without its own /proc, the numbers there are others.
+    if (readlinkSync('/proc/self') !== String(process.pid)) return false
+    return !readdirSync('/proc').some(pid => /^\d+$/.test(pid) && isAlive(pid, group))
+  } catch {
+    return false
   }
-  return true
+}
+
+/** Is it a process of the group, and not dead? Throws if it cannot be read. */
+function isAlive(pid: string, group: number): boolean {
+  try {
+    // "pid (name) state parent group …"; the name may contain spaces and parentheses.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const [state, , pgrp] = fields
+    // A process whose first thread has ended is shown as a zombie while other threads go on, such as in a slow write.
+    const isDead = state === 'X' || (state === 'Z' && Number(fields[17]) <= 1)
+    return Number(pgrp) === group && !isDead
+  } catch (error) {
+    if (/^(ENOENT|ESRCH)$/.test(String((error as NodeJS.ErrnoException).code))) return false // it ended meanwhile
+    throw error
+  }
 }

@@ -71,7 +71,9 @@ export class Retention {
         hasExpired ||= leases.includes(event.lease) && event.reason === 'expired'
       })
       // Many commands exit with 0 on SIGTERM although they have not finished.
-      if (exit === 0 && !signals.received && !lease.signal.aborted) await this.#mark(leases[0], began)
+      if (exit === 0 && signals.received && this.#marker)
+        this.#notMarked('it ended with 0 after a signal, perhaps before it had finished')
+      else if (exit === 0 && !lease.signal.aborted) await this.#mark(leases[0], began)
       const left = Math.ceil(until - performance.now())
       if (left >= SHORTEST && left <= this.#longest && (await leave(lease, left))) return undefined
       await waitHolding(lease, left, signals)
@@ -86,11 +88,14 @@ export class Retention {
   }
 
   async #mark(lease: Lease, began: number): Promise<void> {
-    const { name } = this.#options
     const { owner, token } = lease
     const failure = await this.#marker?.write('slot' in lease ? { owner } : { owner, token }, began)
-    if (failure)
-      this.#output.failed('not_marked', `${name} ran, but may run again too soon: ${messageOf(failure)}`, { name })
+    if (failure) this.#notMarked(messageOf(failure))
+  }
+
+  #notMarked(why: string): void {
+    const { name } = this.#options
+    this.#output.failed('not_marked', `${name} ran, but may run again too soon: ${why}`, { name })
   }
 }
 

@@ -194,7 +194,7 @@ class SupervisedCommand {
   async #end(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     this.#isOver = true
     clearInterval(this.#timer)
-    if ((await endGroup(this.#child.pid as number)) === 'denied') report({ denied: true })
+    await endGroup(this.#child.pid as number, () => report({ denied: true }))
     report({ ended: { code, signal, reason: this.#reason } })
     disconnect()
   }

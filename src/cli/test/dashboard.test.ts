@@ -31,7 +31,7 @@ test('holdfast dashboard shows holders only to who opened its address, and ends 
     if (text.includes('alice')) break
   }
   expect(text).toContain('"name":"nightly"')
-  const change = `${page}?api=break&name=nightly&typed=nightly&token=all`
+  const change = `${page}?api=break&name=nightly&typed=nightly&token=1`
   expect((await fetch(change, { method: 'POST', headers })).status).toBe(403)
   running.child.kill('SIGTERM')
   expect((await running.ended).code).toBe(0)

@@ -151,6 +151,26 @@ test('as process 1 of a container it forwards signals, and ends although orphans
 })
 
 // Only root can start a process of another user.
+test.runIf(process.getuid?.() === 0)(
+  'a process of another user that outlives the command keeps the lease',
+  async () => {
+    const other =
+      'setpriv --reuid 65534 sh -c "echo ready; exec sleep 60" & until [ -e go ]; do sleep 0.02; done; exit 5'
+    const mayNotKill = ['setpriv', '--bounding-set', '-kill', ...HOLDFAST]
+    const running = launch([...mayNotKill, 'run', 'job', '--', 'sh', '-c', other])
+    await running.prints('ready')
+    const { command } = family(running)
+    writeFileSync(join(folder, 'go'), '')
+    await running.reports('belongs to another user')
+    const { out } = await holdfast(['ls', '--json'])
+    expect(JSON.parse(out)).toMatchObject([{ name: 'job', state: 'held' }])
+    for (const member of members(command)) kill(member, 'SIGKILL')
+    expect(await running.ended).toMatchObject({ code: 5 })
+    expect((await holdfast(['ls', '--json'])).out).toBe('[]\n')
+  },
+)
+
+// Only root can start a process of another user.
 test.runIf(process.getuid?.() === 0)('a process of another user that outlives the supervisor is reported', async () => {
   const other = ['setpriv', '--reuid', '65534', 'sh', '-c', 'echo ready; exec sleep 60']
   const mayNotKill = ['setpriv', '--bounding-set', '-kill', ...HOLDFAST]

@@ -25,7 +25,7 @@ export interface Prompt {
 /** The action that the command should take now. */
 export type Act =
   | { readonly kind: 'quit' | 'suspend' | 'redraw' }
-  | { readonly kind: 'break'; readonly name: string; readonly token: string }
+  | { readonly kind: 'break'; readonly name: string; readonly of: string }
 
 /** The most characters of a prompt. Names, owners and notes are shorter. */
 const LONGEST_TEXT = 1_000
@@ -188,10 +188,10 @@ export class State {
     this.#end()
     if (kind === 'filter') return undefined
     const isTyped = (which = ''): boolean => [name, title].some(each => text === each + which)
-    if (holders.length === 0 && isTyped()) return { kind: 'break', name, token }
-    if (holders.length > 0 && isTyped(' all')) return { kind: 'break', name, token: 'all' }
+    if (holders.length === 0 && isTyped()) return { kind: 'break', name, of: token }
+    if (holders.length > 0 && isTyped(' all')) return { kind: 'break', name, of: `all ${highestOf(holders)}` }
     const holder = holders.find(({ slots }) => slots.some(slot => isTyped(` ${slot}`)))
-    if (holder) return { kind: 'break', name, token: holder.token }
+    if (holder) return { kind: 'break', name, of: holder.token }
     if (holders.length > 0) this.message = `Not broken: ${text || 'nothing'} was typed, not ${title} and a slot or all`
     else this.message = `Not broken: ${text || 'nothing'} was typed, not ${title}`
     return undefined
@@ -211,6 +211,10 @@ export class State {
     else if (this.#name === undefined) this.chosen = 0
     this.chosen = Math.max(0, Math.min(this.chosen, this.rows.length - 1))
   }
+}
+
+function highestOf(holders: readonly SlotHeld[]): bigint {
+  return holders.map(({ token }) => BigInt(token)).reduce((most, token) => (token > most ? token : most))
 }
 
 /** Is the row listed? A free name without waiters is not: it was only held lately. */

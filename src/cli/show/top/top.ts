@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { isMarker, nameOf, titleOf } from '../../../contract/reserved.ts'
-import { failedText } from '../../../dashboard/break.ts'
+import { breakOf, failedText } from '../../../dashboard/break.ts'
 import { Nodes } from '../../../dashboard/nodes.ts'
 import { type Look, Survey } from '../../../dashboard/survey.ts'
 import type { Locks } from '../../../index.ts'
@@ -131,22 +131,22 @@ class Top {
     if (act.kind === 'quit') this.#quit.abort()
     else if (act.kind === 'suspend') this.#terminal?.suspend()
     else if (act.kind === 'redraw') this.#terminal?.forget()
-    else if (act.kind === 'break') void this.#break(act.name, act.token)
+    else if (act.kind === 'break') void this.#break(act.name, act.of)
   }
 
-  /** Breaks only the lease that was on the screen when the user was asked for the name, or the leases of all holders. */
+  /** Breaks only what was on the screen when the user was asked for the name. */
   async #break(name: string, of: string): Promise<void> {
     const shown = titleOf(name)
     this.#state.message = `Breaking ${shown} …`
     this.#breaking = shown
     try {
-      const token = await this.#locks.break(name, of === 'all' ? {} : { token: BigInt(of) })
+      const token = await breakOf(this.#locks, name, of)
       this.#state.message =
         token === undefined
           ? `Not broken: ${shown} has another holder now, or none`
           : isMarker(name)
             ? `The marker of ${shown} is removed: the next run is not skipped`
-            : `${shown} was taken from its ${of === 'all' ? 'holders' : 'holder'}. Its next token is above ${token}`
+            : `${shown} was taken from its ${of.startsWith('all ') ? 'holders' : 'holder'}. Its next token is above ${token}`
     } catch (error) {
       this.#state.message = failedText(shown, error)
     }

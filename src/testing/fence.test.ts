@@ -39,6 +39,15 @@ test('a lower token is refused with both tokens, and its work does not run', asy
   await expect(fence.touch(older)).rejects.toMatchObject({ code: 'STALE_TOKEN' })
 })
 
+test('a check refuses what is not the transaction', async () => {
+  const client = {}
+  const fence = testFence({ transaction: client })
+  for (const other of [undefined, {}])
+    await expect(fence.check(older, other)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  await fence.check(older, client)
+  await expect(testFence().check(older, client)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+})
+
 test('work that throws leaves the mark as it was', async () => {
   const fence = testFence()
   const failed = fence.transaction(newer, () => Promise.reject(new Error('disk full')))

@@ -1,3 +1,4 @@
+import { invalid } from '../contract/check.ts'
 import { checkFence, type FenceOptions, type Presented, presentedByAll } from '../fencing/fence.ts'
 import { type Shown, staleToken } from '../fencing/mark.ts'
 import type { MarkRecord } from '../fencing/marks.ts'
@@ -58,7 +59,9 @@ class TestEngine<Transaction> implements FenceEngine<Transaction> {
     })
   }
 
-  async check(presented: readonly Presented[]): Promise<void> {
+  async check(presented: readonly Presented[], transaction: unknown): Promise<void> {
+    if (transaction !== this.#transaction)
+      throw invalid('fence.check(lease, transaction) needs the transaction of testFence({ transaction })')
     this.#raise(presented)
   }
 

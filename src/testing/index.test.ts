@@ -146,6 +146,13 @@ describe.each([
     expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
   })
 
+  test('a failure that began later goes on', async () => {
+    const restoreStore = locks.failStore()
+    locks.failStore(new Error('READONLY'))
+    restoreStore()
+    await expect(locks.inspect('a')).rejects.toMatchObject({ cause: { message: 'READONLY' } })
+  })
+
   test('fails with the error of the test', async () => {
     locks.failStore(new Error('READONLY'))
     const attempt = follow(locks.tryAcquire('a'))

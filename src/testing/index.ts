@@ -165,7 +165,9 @@ class StagedStore implements Store {
 
   fail(error: Error): () => void {
     this.#error = error
-    return () => void this.restore()
+    return () => {
+      if (this.#error === error) this.#error = undefined // not a failure that began later
+    }
   }
 
   /** Stops the failure. Returns a function that makes the store fail again. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type INestApplication, Module } from '@nestjs/common'
-import { Cron, ScheduleModule } from '@nestjs/schedule'
+import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule'
 import { Test } from '@nestjs/testing'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { until } from '../../../lab/servers/until.ts'
@@ -13,6 +13,7 @@ import { LeaseCron, type LeaseCronOptions, LeaseModule } from './index.ts'
 
 const HOUR = 3_600_000
 const LONGEST = 2 ** 31 - 1
+const MARKER = 'daily\u241fran'
 let folder: string
 const apps: INestApplication[] = []
 
@@ -108,6 +109,21 @@ test('a success counts for half the time between two scheduled ones, and a failu
     expect(marker?.remaining, name).toBeLessThanOrEqual(within)
     expect(await job(), 'again').toBeUndefined()
   }
+  await locks.close()
+})
+
+test('after the schedule was changed, a success counts for half the new time', async () => {
+  const made = async (name: string, expression: string): Promise<() => unknown> =>
+    replica(() => 'done', LeaseCron(), Cron(expression, { name, timeZone: 'Etc/UTC' }))
+  await made('other', '0 * * * *')
+  const hourly = apps[0]?.get(SchedulerRegistry).getCronJob('other').cronTime
+  const job = await made('daily', '0 3 * * *')
+  await job()
+  const locks = createLocks(sqlite(join(folder, 'leases.db')))
+  await locks.break(MARKER)
+  if (hourly) apps[1]?.get(SchedulerRegistry).getCronJob('daily').setTime(hourly)
+  expect(await job()).toBe('done')
+  expect((await locks.inspect(MARKER)).holders[0]?.remaining).toBeLessThanOrEqual(HOUR / 2)
   await locks.close()
 })
 

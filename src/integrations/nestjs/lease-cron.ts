@@ -48,14 +48,15 @@ export function LeaseCron(options: LeaseCronOptions = {}): MethodDecorator {
     if (typeof cronTime !== 'string') throw invalid('@LeaseCron needs a @Cron with a text such as "0 3 * * *"')
     Inject(LOCKS)(target, locksOf)
     Inject(ModuleRef)(target, moduleOf)
-    let gap: number | undefined
+    let known: { readonly schedule: Schedule; readonly gap: number } | undefined
     const wrapped: Method = async function (...parameters) {
       const { [locksOf]: locks, [moduleOf]: module } = this as { [locksOf]?: Locks; [moduleOf]?: ModuleRef }
       if (!locks || !module) throw invalid('@LeaseCron: Nest did not make this object, or LeaseModule is missing')
       let { within } = options
       if (within === undefined) {
-        gap ??= await shortestGap(await scheduleOf(module, name))
-        within = Math.min(Math.floor(gap / 2), locks.store.guarantees.maxUnattended || LONGEST_DELAY)
+        const schedule = await scheduleOf(module, name) // another one after `setTime`
+        if (known?.schedule !== schedule) known = { schedule, gap: await shortestGap(schedule) }
+        within = Math.min(Math.floor(known.gap / 2), locks.store.guarantees.maxUnattended || LONGEST_DELAY)
       }
       const outcome = await locks.once(name, { ...options, within }, async () => method.apply(this, parameters))
       return outcome.ran ? outcome.result : undefined

@@ -67,8 +67,7 @@ export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOption
       commit(database, table)
       return result
     } catch (error) {
-      // Some errors, such as a full disk, have already ended the transaction. Node 22.13 does not report this.
-      if (isInTransaction(database) !== false) rollBack(database)
+      rollBack(database)
       throw error
     }
   }
@@ -90,7 +89,7 @@ export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOption
       })
     },
     check(lease) {
-      if (isInTransaction(database) === false)
+      if (!isInTransaction(database))
         throw invalid('fence.check(lease) needs a transaction: begin one, so that the check and the write are atomic')
       raiseAll(presentedByAll(lease, options))
     },
@@ -147,6 +146,6 @@ function rollBack(database: SqliteDatabase): void {
   try {
     database.exec('rollback')
   } catch {
-    // The transaction had already ended.
+    // Some errors, such as a full disk, have already ended the transaction.
   }
 }

@@ -98,10 +98,19 @@ export class SqliteMarks implements MarkTable {
 /** The error that SQLite would report if another connection had begun the transaction. */
 const OPEN = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
 
-/** Is a transaction open? `undefined`: this version of the driver does not report it. */
-export function isInTransaction(database: SqliteDatabase): boolean | undefined {
+/** Is a transaction open? Node before 22.16 does not report it, but refuses a second `begin`. */
+export function isInTransaction(database: SqliteDatabase): boolean {
   const { isTransaction, inTransaction } = database as { isTransaction?: boolean; inTransaction?: boolean }
-  return isTransaction ?? inTransaction
+  const reported = isTransaction ?? inTransaction
+  if (reported !== undefined) return reported
+  try {
+    database.exec('begin')
+  } catch (error) {
+    if (/within a transaction/.test(String(error))) return true
+    throw error
+  }
+  database.exec('rollback')
+  return false
 }
 
 /** The columns of a row, which `returnArrays` of node:sqlite makes a list. */

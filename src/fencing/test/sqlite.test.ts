@@ -176,6 +176,33 @@ test('a database that returns small integers as numbers, such as better-sqlite3,
   expect(await fence.marks.prune(0, 'b')).toBe(0)
 })
 
+test('a database that does not report its transactions, as in Node 22.13, is guarded too', async () => {
+  const like: SqliteDatabase = {
+    exec: sql => database.exec(sql),
+    prepare: sql => database.prepare(sql) as ReturnType<SqliteDatabase['prepare']>,
+  }
+  const fence = sqliteFence(like)
+  expect(() => fence.check(holder('a', 5))).toThrow(refused)
+  expect(database.isTransaction).toBe(false)
+  expect(await fence.marks.list()).toEqual([])
+  database.exec('begin')
+  insert()
+  fence.check(holder('a', 5))
+  expect(() => fence.touch(holder('a', 6))).toThrow(refused) // a rollback would undo it
+  expect(() => fence.transaction(holder('a', 6), insert)).toThrow(refused)
+  expect(database.isTransaction).toBe(true)
+  const apart = fence.marks.raise('b', { epoch: 0, token: 7n })
+  await new Promise(setImmediate)
+  database.exec('rollback')
+  await apart
+  expect(await fence.marks.list()).toMatchObject([{ resource: 'b', token: 7n }])
+  fence.touch(holder('a', 4))
+  fence.transaction(holder('a', 4), insert)
+  expect(() => fence.transaction(holder('a', 3), insert)).toThrow(stale(3n, 4n))
+  expect(database.isTransaction).toBe(false)
+  expect(entries()).toBe(1)
+})
+
 test('a database that returns rows as lists works too', async () => {
   const fence = sqliteFence(new DatabaseSync(path, { returnArrays: true }))
   fence.touch(holder('a', 7))

@@ -27,7 +27,7 @@ export type AnyTransaction = { query(...args: never[]): unknown } | { unsafe(que
 
 interface Client {
   query(query: string | object): Promise<{ readonly rows: unknown[][] }>
-  /** The state at the last answer: `I` idle, `T` in a transaction, `E` in one that failed. Older versions of pg lack it. */
+  /** The state at the last answer: `I` idle, `T` in a transaction, `E` in one that failed. Versions before 8.21 lack it. */
   getTransactionStatus?(): string | null
 }
 
@@ -90,8 +90,13 @@ function single(client: Client): Connector {
       throw invalid(
         'this client is already in a transaction of a fence: use fence.check(lease, client) in it, or a Pool',
       )
+    const status = client.getTransactionStatus?.()
+    if (status === undefined)
+      throw invalid(
+        'this Client of pg does not report whether it is in a transaction: pass a Pool, or use pg 8.21 or later',
+      )
     // The fence would commit it, or a later rollback would lower the mark.
-    if (['T', 'E'].includes(client.getTransactionStatus?.() ?? ''))
+    if (status === 'T' || status === 'E')
       throw invalid(
         'this client is already in a transaction of yours: use fence.check(lease, client) in it, or end it first, or pass a Pool',
       )

@@ -48,9 +48,9 @@ export interface PostgresFence<Transaction> extends TransactionFence<Transaction
 }
 
 /**
- * A fence for the tables of PostgreSQL 12 or later. `client` is the one that writes to them: a `Pool` or `Client` of
- * pg >= 8.11, or postgres.js >= 3.4. The fence needs a table of its own: call `fence.install()`, or run the SQL that
- * `holdfast fence sql` prints. Throws `INVALID_ARGUMENT`.
+ * A fence for the tables of PostgreSQL 12 or later. `client` is the one that writes to them: a `Pool` of pg >= 8.11, a
+ * `Client` of pg >= 8.21, or postgres.js >= 3.4. The fence needs a table of its own: call `fence.install()`, or run the SQL
+ * that `holdfast fence sql` prints. Throws `INVALID_ARGUMENT`.
  */
 export function postgresFence<Client extends PostgresClient>(
   client: Client,

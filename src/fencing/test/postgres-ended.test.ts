@@ -300,3 +300,25 @@ test.each([
   expect(await lines()).toEqual(['of the fence'])
   await client.end()
 })
+
+test('a Client that does not report its transactions, as before pg 8.21, is refused except for a check', async () => {
+  const client = new Client({ connectionString: server.url() })
+  await client.connect()
+  Object.defineProperty(client, 'getTransactionStatus', { value: undefined })
+  const fence = postgresFence(client)
+  await client.query('begin')
+  await client.query(insert('of the caller'))
+  const uses: (() => Promise<unknown>)[] = [
+    () => fence.transaction(holder('older', 5), () => client.query(insert('of the fence'))),
+    () => fence.touch(holder('older', 5)),
+  ]
+  for (const use of uses)
+    expect(await failureOf(use())).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/does not report.*pass a Pool/),
+    })
+  await fence.check(holder('older', 5), client)
+  await client.query('rollback')
+  expect(await lines()).toEqual([])
+  await client.end()
+})

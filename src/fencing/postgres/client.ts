@@ -37,7 +37,7 @@ interface Lent extends Client {
   release(broken: boolean): void
 }
 
-interface Pool extends Pick<Client, 'query'> {
+interface Pool {
   connect(): Promise<Lent>
 }
 
@@ -60,25 +60,52 @@ export async function ask(transaction: unknown, text: string): Promise<void> {
   else throw invalid('a fence needs the client of pg, or the sql of begin() of postgres.js, that is in the transaction')
 }
 
-async function rows(client: Pick<Client, 'query'>, text: string): Promise<unknown[][]> {
+async function rows(client: Client, text: string): Promise<unknown[][]> {
   return (await client.query({ text, rowMode: 'array', types: TEXT })).rows
 }
 
 function pool(client: Pool): Connector {
   return {
-    query: text => rows(client, text),
-    async transaction(first, work, limit) {
-      const own = await client.connect()
-      // The pool does not listen while a client is checked out, so a connection error would end the process.
-      const ignore = (): void => {}
-      own.on('error', ignore)
-      const end = (isHealthy: boolean): void => {
-        own.off('error', ignore)
-        own.release(!isHealthy)
+    async query(text) {
+      const { own, end } = await lent(client)
+      let isHealthy = false
+      try {
+        const answer = await rows(own, text)
+        isHealthy = true
+        return answer
+      } finally {
+        end(isHealthy)
       }
+    },
+    async transaction(first, work, limit) {
+      const { own, end } = await lent(client)
       await carryOut(own, first, work, limit, end, true)
     },
   }
+}
+
+/** Takes a client of the pool. `end` returns it, or closes it unless it is healthy. */
+async function lent(client: Pool): Promise<{ own: Client; end(isHealthy: boolean): void }> {
+  const own = await client.connect()
+  // The pool does not listen while a client is checked out, so a connection error would end the process.
+  const ignore = (): void => {}
+  own.on('error', ignore)
+  const end = (isHealthy: boolean): void => {
+    own.off('error', ignore)
+    own.release(!isHealthy)
+  }
+  // Its last user may have sent a commit without waiting for the answer.
+  if (isOpen(own)) await inTime(own.query('select 1')).catch(() => {})
+  if (!isOpen(own)) return { own, end }
+  end(false)
+  throw invalid(
+    'a client was returned to the pool in a transaction, which has now been rolled back: commit or roll back before release()',
+  )
+}
+
+/** Is the client in a transaction, as far as its version of pg reports this? */
+function isOpen(client: Client): boolean {
+  return ['T', 'E'].includes(client.getTransactionStatus?.() ?? '')
 }
 
 /** Clients that are in a transaction of ours. */
@@ -90,13 +117,12 @@ function single(client: Client): Connector {
       throw invalid(
         'this client is already in a transaction of a fence: use fence.check(lease, client) in it, or a Pool',
       )
-    const status = client.getTransactionStatus?.()
-    if (status === undefined)
+    if (!client.getTransactionStatus)
       throw invalid(
         'this Client of pg does not report whether it is in a transaction: pass a Pool, or use pg 8.21 or later',
       )
     // The fence would commit it, or a later rollback would lower the mark.
-    if (status === 'T' || status === 'E')
+    if (isOpen(client))
       throw invalid(
         'this client is already in a transaction of yours: use fence.check(lease, client) in it, or end it first, or pass a Pool',
       )

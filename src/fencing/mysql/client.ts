@@ -39,6 +39,8 @@ export const ROWS = {
 
 /** A connection of `mysql2/promise`. */
 export interface Client {
+  /** The connection of mysql2, which several connections of `mysql2/promise` may share. */
+  readonly connection?: object
   query(query: { sql: string } & Partial<typeof ROWS>): Promise<[result: unknown, fields: unknown]>
   destroy?(): void
   release?(): void

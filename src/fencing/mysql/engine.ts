@@ -28,9 +28,9 @@ export class MysqlEngine<Transaction> implements FenceEngine<Transaction> {
   readonly #sessions: Sessions
   readonly #table: string
 
-  /** `promised`: `client` with promises. */
-  constructor(client: object, promised: PromisedClient, table: string) {
-    this.#sessions = new Sessions(client, promised, table)
+  /** `promised`: the client with promises. */
+  constructor(promised: PromisedClient, table: string) {
+    this.#sessions = new Sessions(promised, table)
     this.#table = table
   }
 

@@ -39,7 +39,7 @@ export function mysqlFence<Of extends MysqlClient>(
 ): MysqlFence<TransactionOf<Of>> {
   checkFence(options, ['table'], 'mysqlFence')
   const table = tableOf({ table: options.table ?? MARKS })
-  const engine = new MysqlEngine<TransactionOf<Of>>(client, promised(client), table)
+  const engine = new MysqlEngine<TransactionOf<Of>>(promised(client), table)
   const present = (lease: Holder | Holders): readonly Presented[] => presentedByAll(lease, options)
   return { ...transactionFence(engine, present), statements: lease => raiseSql(table, present(lease)) }
 }

@@ -14,29 +14,28 @@ import {
   ROLLBACK,
   ROWS,
 } from './client.ts'
+import { Connections } from './connections.ts'
 import { failure, isConflict } from './failure.ts'
 
 /** The number of the error that a savepoint does not exist. */
 const NO_SAVEPOINT = 1305
 
 /** Connections of callers that are in a transaction of ours. A connection has one transaction at a time. */
-const busy = new WeakSet<object>()
+const busy = new Connections()
 
 /** Connections that have ended, or did not answer in time. */
-const hung = new WeakSet<object>()
+const hung = new Connections()
 
 /** Connections that had autocommit before a transaction of ours, and have not got it back yet. */
-const altered = new WeakSet<object>()
+const altered = new Connections()
 
 /** Carries out work over connections of the caller's client. */
 export class Sessions {
-  readonly #client: object
   readonly #promised: PromisedClient
   readonly #table: string
 
-  /** `promised`: `client` with promises. `table`: the table that errors name. */
-  constructor(client: object, promised: PromisedClient, table: string) {
-    this.#client = client
+  /** `promised`: the client with promises. `table`: the table that errors name. */
+  constructor(promised: PromisedClient, table: string) {
     this.#promised = promised
     this.#table = table
   }
@@ -68,15 +67,15 @@ export class Sessions {
     first: (connection: Client) => Promise<unknown>,
     work: (connection: Client) => Promise<Result>,
   ): Promise<Result> {
-    if (busy.has(this.#client))
+    if (busy.has(this.#promised))
       throw invalid(
         'this connection is in a transaction of a fence: use fence.check(lease, connection) there, or a pool',
       )
-    if (!this.#promised.getConnection) busy.add(this.#client)
+    if (!this.#promised.getConnection) busy.add(this.#promised)
     try {
       return await this.#lend(connection => this.#carryOut(connection, first, work))
     } finally {
-      busy.delete(this.#client)
+      busy.delete(this.#promised)
     }
   }
 

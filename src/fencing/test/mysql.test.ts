@@ -1,4 +1,4 @@
-import { createPool as createCallbackPool } from 'mysql2'
+import { createConnection as createCallbackConnection, createPool as createCallbackPool } from 'mysql2'
 import { createConnection, createPool, type Pool, type RowDataPacket } from 'mysql2/promise'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type MariaDbServer, startMariaDb } from '../../../lab/servers/mariadb.ts'
@@ -80,6 +80,22 @@ describe('a transaction', () => {
     })
     await connection.commit() // which is untouched
     expect(await entries()).toBe(2)
+  })
+
+  test('is not shared by two fences over one connection with callbacks and with promises', async () => {
+    const callbacks = createCallbackConnection(server.url())
+    onTestFinished(() => callbacks.destroy())
+    const fences = [mysqlFence(callbacks), mysqlFence(callbacks.promise()), mysqlFence(callbacks.promise())]
+    const outcomes = await Promise.allSettled(
+      fences.map(fence => fence.transaction(holder('shared', 5), own => own.query(INSERT))),
+    )
+    const refused = {
+      status: 'rejected',
+      reason: { code: 'INVALID_ARGUMENT', message: expect.stringMatching(/in a transaction of a fence/) },
+    }
+    expect(outcomes).toMatchObject([{ status: 'fulfilled' }, refused, refused])
+    expect(await entries()).toBe(1)
+    await mysqlFence(callbacks).transaction(holder('shared', 5), own => own.query(INSERT))
   })
 
   test('is rolled back when its work fails, with the error of the work', async () => {

@@ -20,14 +20,14 @@ export interface SqliteFenceOptions extends FenceOptions {
 export interface SqliteFence {
   /**
    * Begins a transaction with the write lock, checks the token of the lease, or of each lease of a set, runs `work`, and
-   * commits. `work` must be synchronous. If it throws, nothing was written, unless `work` ended the transaction itself. It
-   * throws the error of `work`, or:
+   * commits. `work` must be synchronous. If it throws, nothing was written, unless `work` ended the transaction itself or
+   * continues later. It throws the error of `work`, or:
    *
    * - `STALE_TOKEN`: a newer holder was seen.
    * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also just before the commit.
    * - `STORE_UNAVAILABLE`: another connection kept the file locked for longer than the timeout of the database.
    * - `INVALID_ARGUMENT`: `work` committed or rolled back, so what it wrote after that was not guarded; or it returned a
-   *   promise.
+   *   promise, and what it does after its first `await` is not guarded.
    */
   transaction<Result>(lease: Holder | Holders, work: () => Result): Result
   /** Checks the token in a transaction that you began. Call it first. Roll the transaction back if it throws. */

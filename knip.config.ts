@@ -26,7 +26,7 @@ const config: KnipConfig = {
       project: ['src/**/*.ts', 'test/**/*.ts', 'script/**/*.ts', 'examples/**/*.ts', '*.config.ts'],
       ignore: ['test/package/fixtures/**', 'examples/integrations/**'], // with packages of their own
       ignoreDependencies: ['holdfast'], // a link to the checkout, for the drop-ins
-      ignoreBinaries: ['openssl', 'unshare'], // of the machine
+      ignoreBinaries: ['openssl', 'perl', 'unshare'], // of the machine
     },
     'drop-ins/*': {
       entry: ['index.ts', '**/*.test.ts'],

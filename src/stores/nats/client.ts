@@ -21,7 +21,6 @@ interface StreamConfig {
 export interface Kv {
   get(key: string): Promise<KvEntry | null>
   purge(key: string): Promise<void>
-  watch(options: { key: string; headers_only: boolean }): Promise<AsyncIterable<unknown> & { stop(): void }>
   status(): Promise<{ readonly streamInfo: { readonly config: StreamConfig } }>
 }
 
@@ -30,6 +29,12 @@ interface Info {
   readonly max_payload: number
   readonly version: string
   readonly cluster?: string | undefined
+}
+
+/** What receives the messages of a key, and the server's part of it. */
+export interface NatsConsumer {
+  consume(): Promise<AsyncIterable<unknown> & { stop(): void }>
+  delete(): Promise<boolean>
 }
 
 /** What lists the keys of a bucket: the subjects of its stream. */
@@ -47,6 +52,12 @@ export interface NatsKvm {
     readonly nc: {
       readonly info?: Info | undefined
       status(): AsyncIterable<{ readonly type: string }>
+    }
+    readonly consumers: {
+      getPushConsumer(
+        stream: string,
+        options: { filter_subjects: string; deliver_policy: 'last_per_subject'; headers_only: boolean },
+      ): Promise<NatsConsumer>
     }
     jetstreamManager(checkAPI: boolean): Promise<{ readonly streams: Streams }>
     publish(

@@ -5,7 +5,7 @@ import { bucketOf, checkKvm, type NatsKvm, type NatsOptions } from './client.ts'
 import { guarantees } from './guarantees.ts'
 import { registerOf } from './register.ts'
 
-export type { Kv, KvEntry, NatsKvm, NatsOptions } from './client.ts'
+export type { Kv, KvEntry, NatsConsumer, NatsKvm, NatsOptions } from './client.ts'
 export { type Creation, migrate } from './migrate.ts'
 
 const optionKeys: ReadonlySet<string> = new Set(['bucket', 'minTtl'])

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Entry, Register } from '../cas/index.ts'
-import { isSince, type Kv, type NatsKvm } from './client.ts'
+import { isSince, type Kv, type NatsConsumer, type NatsKvm } from './client.ts'
 import { failure, isConflict, notFit } from './failure.ts'
 
 /** What a record needs of a message besides its value: subject and headers. */
@@ -110,11 +110,13 @@ export function registerOf(
     },
 
     watch: (key, changed, signal) =>
-      using(async ({ kv, onReconnect }) => {
+      using(async ({ kvm, onReconnect }) => {
         // The last message comes first, so the client knows after which one to go on when it has lost its consumer.
-        const watch = (): ReturnType<Kv['watch']> => kv.watch({ key, headers_only: true })
-        const first = await watch()
-        void follow(first, watch, changed, signal)
+        const options = { deliver_policy: 'last_per_subject', headers_only: true } as const
+        // Not by `kv.watch()`, which leaves its consumer to the server for five minutes after each wait.
+        const watch = (): Promise<NatsConsumer> =>
+          kvm.js.consumers.getPushConsumer(`KV_${bucket}`, { filter_subjects: `$KV.${bucket}.${key}`, ...options })
+        void follow(await watch(), watch, changed, signal)
         if (signal.aborted) return
         onReconnect.add(changed)
         signal.addEventListener('abort', () => onReconnect.delete(changed), { once: true })
@@ -124,25 +126,28 @@ export function registerOf(
   }
 }
 
-/** Calls `changed` for each message, and begins again when a watch has ended. */
+/** Calls `changed` for each message, and begins again when a consumer has ended. */
 async function follow(
-  first: Awaited<ReturnType<Kv['watch']>>,
-  again: () => ReturnType<Kv['watch']>,
+  first: NatsConsumer,
+  again: () => Promise<NatsConsumer>,
   changed: () => void,
   signal: AbortSignal,
 ): Promise<void> {
-  let watch: typeof first | undefined = first
-  const stop = (): void => watch?.stop()
-  signal.addEventListener('abort', stop, { once: true })
+  let consumer: NatsConsumer | undefined = first
   do {
     try {
-      watch ??= await again()
-      if (signal.aborted) stop() // and its consumer goes only if somebody iterates
-      for await (const _ of watch) changed()
+      consumer ??= await again()
+      const messages = await consumer.consume()
+      const stop = (): void => messages.stop()
+      signal.addEventListener('abort', stop, { once: true })
+      if (signal.aborted) stop()
+      for await (const _ of messages) changed()
+      signal.removeEventListener('abort', stop)
     } catch {
       // begun again below; until then the base looks as often as it keeps positions
     }
-    watch = undefined
+    await consumer?.delete().catch(() => {}) // else the server keeps it for five minutes
+    consumer = undefined
     if (!signal.aborted) await sleep(PAUSE, undefined, { ref: false })
   } while (!signal.aborted)
 }

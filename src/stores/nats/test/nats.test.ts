@@ -150,21 +150,24 @@ describe('one server', () => {
     await writing
   })
 
-  test('a watch that is not wanted any more when it is armed is not served', async () => {
-    const register = registerOf(async () => kvm, 'holdfast')
-    await register.read('watched', signal)
-    const manager = await kvm.js.jetstreamManager()
-    const consumers = async (): Promise<(boolean | undefined)[]> =>
-      Array.fromAsync(manager.consumers.list('KV_holdfast'), ({ push_bound }) => push_bound)
-    for (let round = 0; round < 10; round += 1) {
-      const controller = new AbortController()
-      const arming = register.watch?.('watched', () => {}, controller.signal)
-      controller.abort()
-      await arming
-    }
-    expect(await consumers()).toHaveLength(10)
-    await until('nobody listens', async () => !(await consumers()).includes(true))
-  })
+  test.each(['while it is armed', 'while it waits'])(
+    'a watch that is not wanted any more %s leaves no consumer',
+    async when => {
+      const register = registerOf(async () => kvm, 'holdfast')
+      await register.write('watched', 'one', undefined, signal, 0)
+      const manager = await kvm.js.jetstreamManager()
+      const consumers = async (): Promise<unknown[]> => Array.fromAsync(manager.consumers.list('KV_holdfast'))
+      for (let round = 0; round < 10; round += 1) {
+        const controller = new AbortController()
+        const { promise: changed, resolve } = Promise.withResolvers<void>()
+        const arming = register.watch?.('watched', resolve, controller.signal)
+        if (when === 'while it waits') await changed
+        controller.abort()
+        await arming
+      }
+      await until('no consumer is left', async () => (await consumers()).length === 0)
+    },
+  )
 
   test('stores that were closed leave nothing at the connection of the caller', async () => {
     const own = await kvmAt(server.address)

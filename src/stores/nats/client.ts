@@ -37,8 +37,9 @@ export interface NatsConsumer {
   delete(): Promise<boolean>
 }
 
-/** What lists the keys of a bucket: the subjects of its stream. */
+/** What lists the keys of a bucket, the subjects of its stream, and sets for how many nanoseconds the stream knows message ids. */
 interface Streams {
+  update(stream: string, config: { duplicate_window: number }): Promise<unknown>
   info(
     stream: string,
     options: { subjects_filter: string },

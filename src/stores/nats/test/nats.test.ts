@@ -46,6 +46,11 @@ describe('one server', () => {
     expect((await register.read(how, signal))?.value).toBe('two')
   })
 
+  test('the server knows the ids of writes for 30 s, because it refuses a name for as long after it has lost a write', async () => {
+    const { streamInfo } = await (await kvm.open('holdfast')).status()
+    expect(streamInfo.config.duplicate_window).toBe(30e9)
+  })
+
   test('tokens rise although the record was deleted', async () => {
     await using locks = createLocks(nats(kvm))
     const first = await locks.acquire('deleted')

@@ -63,7 +63,7 @@ test('the page says of each result whether it is of the same code', async () => 
   const folder = newFolder('proof')
   await addProof({ ...named('redis'), sources: sourcesOf('redis') }, folder)
   await addProof(named('sqlite'), folder)
-  expect(pageIn(folder)).toContain('**2 of 2 runs passed, 1 of them with the core and the store as they are now.**')
+  expect(pageIn(folder)).toContain('**2 of 2 runs passed. 1 ran with the core and the store as they are now.**')
   expect(pageIn(folder)).toMatch(/^\| redis \|.*\| same as abc \|$/m)
   expect(pageIn(folder)).toMatch(/^\| sqlite \|.*\| changed since abc \|$/m)
 })

@@ -7,8 +7,8 @@ import type { Endpoint } from '../servers/port.ts'
 import { until } from '../servers/until.ts'
 import type { Engine } from './engine.ts'
 
-/** For so many milliseconds a leader may refuse a name after it has lost a write; an election takes no longer. */
-const ELECTION = 35_000
+/** The longest election, and until clients have followed it, in milliseconds. */
+const ELECTION = 25_000
 
 /** A cluster of three. */
 export async function startNats(): Promise<Engine> {

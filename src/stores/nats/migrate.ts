@@ -9,9 +9,10 @@ export interface Creation {
 }
 
 /**
- * Milliseconds for which a server before 2.10 knows the id of a write. When a leader loses a write, it refuses others that
- * follow the same record for so long, so nobody gets the name. By default that is two minutes. Of writes that are further
- * apart the later one may overwrite the earlier, whose answer must then no longer count: requests end sooner.
+ * Milliseconds for which a server before 2.10 knows the id of a write; by default two minutes. A leader that loses a write
+ * probably refuses others that follow the same record for so long: in the fault lab a name was free for up to 117 s. Of
+ * writes that are further apart the later one may overwrite the earlier, whose answer must no longer count by then: no
+ * request lasts longer than 5 s (`LONGEST_REQUEST`).
  */
 const WINDOW = 30_000
 

@@ -46,7 +46,7 @@ describe('one server', () => {
     expect((await register.read(how, signal))?.value).toBe('two')
   })
 
-  test('the server knows the ids of writes for 30 s, because it refuses a name for as long after it has lost a write', async () => {
+  test('the server knows the ids of writes for 30 s, not for two minutes', async () => {
     const { streamInfo } = await (await kvm.open('holdfast')).status()
     expect(streamInfo.config.duplicate_window).toBe(30e9)
   })

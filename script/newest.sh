@@ -1,5 +1,5 @@
-# Sourced by script/setup: unpacks the servers of Debian 13 (trixie) into .tools/newest, in addition to the installed ones.
-# They run with their own libc, so any Debian can start them. Java and the other servers come from --servers.
+# Sourced by script/setup: unpacks servers of Debian 13 (trixie) into .tools, in addition to the installed ones. They run with
+# their own libc, so any Debian can start them. Java and the other servers come from --servers.
 
 newest_suite=trixie
 # Dependencies are not resolved, so all packages are listed: servers, then libraries, then the jars of ZooKeeper.
@@ -15,34 +15,40 @@ libsnappy-java
 newest_programs='bin/redis-server bin/redis-cli bin/valkey-server bin/valkey-cli bin/etcd sbin/pgbouncer
 lib/postgresql/17/bin/postgres lib/postgresql/17/bin/initdb lib/postgresql/17/bin/pg_basebackup'
 
-install_newest_servers() {
-  local work=$tools/newest.new stamp
-  stamp=$(echo "$newest_suite" $newest_packages)
-  if [ "$(cat "$tools/newest/packages" 2>/dev/null)" = "$stamp" ]; then return 0; fi
+install_newest_servers() { unpack_newest newest "$newest_packages" "$newest_programs"; }
 
-  echo "unpacking the servers of Debian's $newest_suite into .tools/newest"
+# Where the nats-server of the machine is older than leases need, as that of Debian 12.
+install_newer_nats() { unpack_newest newer 'nats-server libc6' sbin/nats-server; }
+
+# unpack_newest NAME PACKAGES PROGRAMS: into .tools/NAME.
+unpack_newest() {
+  local folder=$tools/$1 work=$tools/$1.new stamp program
+  stamp=$(echo "$newest_suite" $2)
+  if [ "$(cat "$folder/packages" 2>/dev/null)" = "$stamp" ]; then return 0; fi
+
+  echo "unpacking servers of Debian's $newest_suite into .tools/$1"
   rm -rf "$work"
   mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial" "$work/apt/debs"
-  unpack_newest "$work"
-  local program
-  for program in $newest_programs; do wrap_newest "$work/usr" "$program"; done
+  download_newest "$work" $2
+  for program in $3; do wrap_newest "$work/usr" "$program"; done
   rm -rf "$work/apt"
   echo "$stamp" >"$work/packages"
-  rm -rf "$tools/newest"
-  mv "$work" "$tools/newest"
+  rm -rf "$folder"
+  mv "$work" "$folder"
 }
 
-# unpack_newest FOLDER: downloads and unpacks the packages with separate apt lists and the mirror of this machine.
-unpack_newest() {
+# download_newest FOLDER PACKAGE…: downloads and unpacks packages with separate apt lists and the mirror of this machine.
+download_newest() {
   local work=$1 apt=$1/apt mirror options archive codename
+  shift
   for archive in apt-get dpkg; do
-    command -v $archive >/dev/null || fail "--newest-servers unpacks packages of Debian: $archive is not installed"
+    command -v $archive >/dev/null || fail "servers of $newest_suite are packages of Debian: $archive is not installed"
   done
   codename=$(. /etc/os-release && echo "$ID ${VERSION_CODENAME-}")
   mirror=$(apt-get indextargets --no-release-info --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
     awk -v release="${codename#* }" '$2 == release && $3 == "main" { print $1; exit }') || true
   [ "${codename% *}" = debian ] && [ -n "$mirror" ] ||
-    fail "--newest-servers needs a Debian mirror, but the apt sources of this machine (/etc/apt) have none"
+    fail "servers of $newest_suite need a Debian mirror, but the apt sources of this machine (/etc/apt) have none"
 
   echo "deb $mirror $newest_suite main" >"$apt/sources.list"
   options="-qq -o Dir::State::lists=$apt/lists -o Dir::State::status=/dev/null -o Dir::Cache=$apt/cache
@@ -50,7 +56,7 @@ unpack_newest() {
     -o APT::Sandbox::User= -o Debug::NoLocking=true"
   apt-get $options -o APT::Update::Error-Mode=any update ||
     fail "the Debian mirror of this machine (/etc/apt) does not serve $newest_suite"
-  (cd "$apt/debs" && apt-get $options download $newest_packages) ||
+  (cd "$apt/debs" && apt-get $options download "$@") ||
     fail "the Debian mirror of this machine (/etc/apt) did not serve all packages of $newest_suite"
   for archive in "$apt"/debs/*.deb; do dpkg -x "$archive" "$work"; done
 }
@@ -63,7 +69,7 @@ wrap_newest() {
   libraries=lib/$(uname -m)-linux-gnu
   loader=$(cd "$usr" && compgen -G 'lib*/ld-linux*' | head -n 1) || fail "the libc of $newest_suite has no loader"
   outside=$("$usr/$loader" --library-path "$usr/$libraries" --list "$usr/$program" 2>&1 | grep -vE "$usr|vdso|not a dynamic") &&
-    fail "newest_packages in script/newest.sh lacks libraries of $program: $outside"
+    fail "the packages in script/newest.sh lack libraries of $program: $outside"
   cp "$usr/$program" "$usr/$program.real"
   up=$(dirname "$program" | sed 's|[^/]*|..|g')
   rm "$usr/$program"

@@ -16,6 +16,9 @@ const GENERATIONS = ['installed', 'newest', 'valkey'] as const
 /** Which servers are started: those of the machine, the newest, or the newest with Valkey instead of Redis. */
 export type Generation = (typeof GENERATIONS)[number]
 
+/** Where `script/setup --servers` unpacks what is older on the machine than leases need. It comes before that of the machine. */
+const NEWER = join(TOOLS, 'newer/usr')
+
 /** The programs in `NEWEST`. All others are those of the machine. */
 const HAS_NEWEST: ReadonlySet<string> = new Set(
   'redis-server redis-cli etcd postgres initdb pg_basebackup pgbouncer'.split(' '),
@@ -46,7 +49,7 @@ export function findBinary(
   unpacked: string = UNPACKED,
 ): Binary {
   if (generation !== 'installed' && HAS_NEWEST.has(name)) return findNewest(name, generation)
-  for (const folder of [...(process.env.PATH ?? '').split(delimiter), ...foldersIn('/usr')]) {
+  for (const folder of [...foldersIn(NEWER), ...(process.env.PATH ?? '').split(delimiter), ...foldersIn('/usr')]) {
     const path = join(folder, name)
     if (isExecutable(path)) return { path, env: {} }
   }

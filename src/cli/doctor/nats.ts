@@ -1,6 +1,6 @@
 import { isSince } from '../../stores/nats/client.ts'
 import { targetOf, whileOpen } from '../../stores/nats/open.ts'
-import { type Finding, ok, tlsFinding, warning } from './finding.ts'
+import { type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
 
 /** Checks the bucket of a URL, and the server that answers. Rejects if none does, or if the bucket is missing. */
 export async function checkNats(url: string): Promise<Finding[]> {
@@ -19,8 +19,8 @@ export async function checkNats(url: string): Promise<Finding[]> {
 }
 
 function versionFinding(is: string): Finding {
-  if (isSince(9, is)) return ok('version', `nats-server ${is}, tested with 2.9`)
-  return warning('version', `nats-server ${is}`, 'Holdfast is tested with 2.9', 'use 2.9 or newer')
+  if (isSince(10, is)) return ok('version', `nats-server ${is}, tested with 2.10`)
+  return problem('version', `nats-server ${is}`, 'leases need 2.10 or later', 'upgrade all servers')
 }
 
 function storageFinding(storage: unknown): Finding {

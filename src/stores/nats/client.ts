@@ -37,9 +37,8 @@ export interface NatsConsumer {
   delete(): Promise<boolean>
 }
 
-/** What lists the keys of a bucket, the subjects of its stream, and sets for how many nanoseconds the stream knows message ids. */
+/** What lists the keys of a bucket: the subjects of its stream. */
 interface Streams {
-  update(stream: string, config: { duplicate_window: number }): Promise<unknown>
   info(
     stream: string,
     options: { subjects_filter: string },
@@ -64,8 +63,8 @@ export interface NatsKvm {
     publish(
       subject: string,
       value: string,
-      options: { expect: { lastSubjectSequence: number }; msgID?: string },
-    ): Promise<{ readonly seq: number; readonly duplicate: boolean }>
+      options: { expect: { lastSubjectSequence: number } },
+    ): Promise<{ readonly seq: number }>
   }
   open(bucket: string, options: { allow_direct: boolean }): Promise<Kv>
   create(bucket: string, options: { replicas: number; allow_direct: boolean }): Promise<Kv>

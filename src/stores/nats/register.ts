@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Entry, Register } from '../cas/index.ts'
 import { isSince, type Kv, type NatsConsumer, type NatsKvm } from './client.ts'
-import { failure, isConflict, notFit } from './failure.ts'
+import { failure, isConflict, notFit, tooOld } from './failure.ts'
 
 /** What a record needs of a message besides its value: subject and headers. */
 const OVERHEAD = 2_000
@@ -35,12 +35,13 @@ export function registerOf(
 
   async function open(): Promise<Opened> {
     const kvm = await connect()
+    const { version, max_payload: payload = PAYLOAD } = kvm.js.nc.info ?? {}
+    if (!isSince(10, version)) throw tooOld(version)
     // The leader answers reads, whatever the bucket allows: `allow_direct` here lets replicas answer, which may lag.
     const kv = await kvm.open(bucket, { allow_direct: false })
     const { max_age: age = 0, max_msg_size: size = -1, discard } = (await kv.status()).streamInfo.config
     if (age > 0 && age < DAYS * 86_400e9) throw notFit(bucket, `a ttl below ${DAYS} days`)
     if (discard === 'old') throw notFit(bucket, 'the policy to discard old records')
-    const payload = kvm.js.nc.info?.max_payload ?? PAYLOAD
     most = size > 0 ? Math.min(size, payload) : payload
     return { kvm, kv, onReconnect: listenersOf(kvm.js.nc) }
   }
@@ -59,14 +60,9 @@ export function registerOf(
   /** Writes unless the last message of the key, a record or the mark of a deletion, has another number. */
   async function put({ js }: NatsKvm, key: string, value: string, last: number): Promise<number | undefined> {
     const prefix = js.apiPrefix === '$JS.API' ? '' : `${js.apiPrefix}.` // that of a JetStream domain
-    const expect = { lastSubjectSequence: last }
-    const id = { msgID: `${key}@${last}` }
-    // Before 2.10 a cluster compares the version only with what it has already stored, so two writes that arrive together both
-    // happen. There a message id says what a write follows, and of each id the first one counts.
-    const options = isSince(10, js.nc.info?.version) ? { expect } : { expect, ...id }
     try {
-      const { seq, duplicate } = await js.publish(`${prefix}$KV.${bucket}.${key}`, value, options)
-      return duplicate ? undefined : seq
+      const options = { expect: { lastSubjectSequence: last } }
+      return (await js.publish(`${prefix}$KV.${bucket}.${key}`, value, options)).seq
     } catch (error) {
       if (isConflict(error)) return undefined
       throw error

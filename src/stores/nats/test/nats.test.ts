@@ -46,11 +46,6 @@ describe('one server', () => {
     expect((await register.read(how, signal))?.value).toBe('two')
   })
 
-  test('the server knows the ids of writes for 30 s, not for two minutes', async () => {
-    const { streamInfo } = await (await kvm.open('holdfast')).status()
-    expect(streamInfo.config.duplicate_window).toBe(30e9)
-  })
-
   test('tokens rise although the record was deleted', async () => {
     await using locks = createLocks(nats(kvm))
     const first = await locks.acquire('deleted')
@@ -124,6 +119,14 @@ describe('one server', () => {
     expect(await acquire('missing')).toMatchObject({ code: 'NOT_MIGRATED' })
     expect(await acquire('short')).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
     expect(await acquire('old')).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+  })
+
+  test('a server before 2.10 is refused', async () => {
+    const old = await kvmAt(server.address)
+    Object.assign(old.js.nc.info as object, { version: '2.9.25' })
+    await using locks = createLocks(nats(old))
+    const refused = { code: 'STORE_UNAVAILABLE', retryable: false, message: expect.stringContaining('2.9.25') }
+    await expect(locks.acquire('name', { wait: 2_000 })).rejects.toMatchObject(refused)
   })
 
   test('another client is refused', () => {

@@ -1,7 +1,6 @@
-# Sourced by script/setup: unpacks servers of Debian 13 (trixie) into .tools, in addition to the installed ones. They run with
-# their own libc, so any Debian can start them. Java and the other servers come from --servers.
+# Sourced by script/setup: unpacks servers of newer releases of Debian into .tools, in addition to the installed ones. They run
+# with their own libc, so any Debian can start them. Java and the other servers come from --servers.
 
-newest_suite=trixie
 # Dependencies are not resolved, so all packages are listed: servers, then libraries, then the jars of ZooKeeper.
 newest_packages='
 redis-server redis-tools valkey-server valkey-tools etcd-server postgresql-17 postgresql-client-17 pgbouncer
@@ -15,22 +14,21 @@ libsnappy-java
 newest_programs='bin/redis-server bin/redis-cli bin/valkey-server bin/valkey-cli bin/etcd sbin/pgbouncer
 lib/postgresql/17/bin/postgres lib/postgresql/17/bin/initdb lib/postgresql/17/bin/pg_basebackup'
 
-install_newest_servers() { unpack_newest newest "$newest_packages" "$newest_programs"; }
+install_newest_servers() { unpack_newest newest trixie "$newest_packages" "$newest_programs"; }
 
-# Where the nats-server of the machine is older than leases need, as that of Debian 12.
-install_newer_nats() { unpack_newest newer 'nats-server libc6' sbin/nats-server; }
+install_newer_nats() { unpack_newest newer forky 'nats-server libc6' sbin/nats-server; }
 
-# unpack_newest NAME PACKAGES PROGRAMS: into .tools/NAME.
+# unpack_newest NAME SUITE PACKAGES PROGRAMS: into .tools/NAME.
 unpack_newest() {
-  local folder=$tools/$1 work=$tools/$1.new stamp program
-  stamp=$(echo "$newest_suite" $2)
+  local folder=$tools/$1 work=$tools/$1.new newest_suite=$2 stamp program
+  stamp=$(echo "$newest_suite" $3)
   if [ "$(cat "$folder/packages" 2>/dev/null)" = "$stamp" ]; then return 0; fi
 
   echo "unpacking servers of Debian's $newest_suite into .tools/$1"
   rm -rf "$work"
   mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial" "$work/apt/debs"
-  download_newest "$work" $2
-  for program in $3; do wrap_newest "$work/usr" "$program"; done
+  download_newest "$work" $3
+  for program in $4; do wrap_newest "$work/usr" "$program"; done
   rm -rf "$work/apt"
   echo "$stamp" >"$work/packages"
   rm -rf "$folder"

@@ -16,7 +16,7 @@ const GENERATIONS = ['installed', 'newest', 'valkey'] as const
 /** Which servers are started: those of the machine, the newest, or the newest with Valkey instead of Redis. */
 export type Generation = (typeof GENERATIONS)[number]
 
-/** Where `script/setup --servers` unpacks what is older on the machine than leases need. It comes before that of the machine. */
+/** Where `script/setup --servers` unpacks newer versions of servers that are too old on the machine. They come first. */
 const NEWER = join(TOOLS, 'newer/usr')
 
 /** The programs in `NEWEST`. All others are those of the machine. */

@@ -1,4 +1,4 @@
-import { isSince } from '../../stores/nats/client.ts'
+import { isSupported } from '../../stores/nats/client.ts'
 import { targetOf, whileOpen } from '../../stores/nats/open.ts'
 import { type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
 
@@ -19,7 +19,7 @@ export async function checkNats(url: string): Promise<Finding[]> {
 }
 
 function versionFinding(is: string): Finding {
-  if (isSince(10, is)) return ok('version', `nats-server ${is}, tested with 2.10`)
+  if (isSupported(is)) return ok('version', `nats-server ${is}, tested with 2.10`)
   return problem('version', `nats-server ${is}`, 'leases need 2.10 or later', 'upgrade all servers')
 }
 

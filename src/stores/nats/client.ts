@@ -91,8 +91,8 @@ export function checkKvm(kvm: unknown, what: string): asserts kvm is NatsKvm {
   throw invalid(`${what} needs a Kvm of @nats-io/kv 3, such as new Kvm(await connect()), not ${given}`)
 }
 
-/** Is this version of nats-server 2.MINOR or newer? */
-export function isSince(minor: number, version = '0'): boolean {
-  const [major = 0, own = 0] = version.split('.').map(Number)
-  return major > 2 || (major === 2 && own >= minor)
+/** Is this version of nats-server 2.10 or later? */
+export function isSupported(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major > 2 || (major === 2 && minor >= 10)
 }

@@ -33,8 +33,8 @@ export function notFit(bucket: string, what: string): LeaseError {
  * The error for a server that in a cluster may accept two writes of one version, if they arrive together:
  * https://github.com/nats-io/nats-server/issues/4320
  */
-export function tooOld(version: string | undefined): LeaseError {
-  return unfit(`leases need nats-server 2.10 or later, on every server, not ${version}: upgrade the servers`)
+export function tooOld(version: string): LeaseError {
+  return unfit(`leases need nats-server 2.10 or later on every server, and this is ${version}: upgrade all`)
 }
 
 /** The error for the caller. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Entry, Register } from '../cas/index.ts'
-import { isSince, type Kv, type NatsConsumer, type NatsKvm } from './client.ts'
+import { isSupported, type Kv, type NatsConsumer, type NatsKvm } from './client.ts'
 import { failure, isConflict, notFit, tooOld } from './failure.ts'
 
 /** What a record needs of a message besides its value: subject and headers. */
@@ -35,13 +35,14 @@ export function registerOf(
 
   async function open(): Promise<Opened> {
     const kvm = await connect()
-    const { version, max_payload: payload = PAYLOAD } = kvm.js.nc.info ?? {}
-    if (!isSince(10, version)) throw tooOld(version)
     // The leader answers reads, whatever the bucket allows: `allow_direct` here lets replicas answer, which may lag.
     const kv = await kvm.open(bucket, { allow_direct: false })
     const { max_age: age = 0, max_msg_size: size = -1, discard } = (await kv.status()).streamInfo.config
+    const { info } = kvm.js.nc // unknown while the client connects
+    if (info && !isSupported(info.version)) throw tooOld(info.version)
     if (age > 0 && age < DAYS * 86_400e9) throw notFit(bucket, `a ttl below ${DAYS} days`)
     if (discard === 'old') throw notFit(bucket, 'the policy to discard old records')
+    const payload = info?.max_payload ?? PAYLOAD
     most = size > 0 ? Math.min(size, payload) : payload
     return { kvm, kv, onReconnect: listenersOf(kvm.js.nc) }
   }

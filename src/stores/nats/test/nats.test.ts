@@ -129,6 +129,13 @@ describe('one server', () => {
     await expect(locks.acquire('name', { wait: 2_000 })).rejects.toMatchObject(refused)
   })
 
+  test('the first request over a closed connection says so', async () => {
+    const own = await kvmAt(server.address)
+    await own.js.nc.close()
+    await using locks = createLocks(nats(own))
+    await expect(locks.acquire('name', { wait: 500 })).rejects.toThrow('closed')
+  })
+
   test('another client is refused', () => {
     expect(() => nats(kvm.js.nc as never)).toThrow('needs a Kvm of @nats-io/kv 3')
     expect(() => nats(kvm, { bucket: 'a.b' })).toThrow('the bucket must be')

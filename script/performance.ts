@@ -79,7 +79,7 @@ const TABLE = ['floor-postgres', 'a locks table'] as const
 const POOL = ['advisory-pool', 'advisory locks, a pool of 16, no token'] as const
 const RECIPE = ['floor-etcd', "etcd's recipe"] as const
 
-/** In addition to the rows of the README: where another way may be better. */
+/** In addition to the rows of the README. */
 const COMPARED: readonly Comparison[] = [
   { what: 'pairs/s over Redis, 1 at a time', at: ['pairs', ONE], to: PLAIN },
   { what: 'pairs/s over Redis, 64 at a time', at: ['pairs', MANY], to: PLAIN },
@@ -110,6 +110,7 @@ const COMPARED: readonly Comparison[] = [
   { what: 'pairs/s over Redlock, 64 at a time', at: ['redlock-pairs', MANY], to: BEST, own: FIVE },
   { what: 'pairs/s over PostgreSQL, 1 at a time', at: ['pairs', ONE], to: TABLE, own: POSTGRES },
   { what: 'handoffs/s over PostgreSQL', at: ['handoffs', ''], to: TABLE, own: POSTGRES },
+  { what: 'pairs/s over PostgreSQL, 1 at a time', at: ['pairs', ONE], to: POOL, own: POSTGRES },
   { what: 'pairs/s over PostgreSQL, 64 at a time', at: ['pairs', MANY], to: POOL, own: POSTGRES },
   { what: 'handoffs/s over PostgreSQL', at: ['handoffs', ''], to: POOL, own: POSTGRES },
   { what: 'pairs/s over etcd, 64 at a time', at: ['pairs', MANY], to: RECIPE, own: ETCD },

@@ -19,7 +19,7 @@ export async function checkNats(url: string): Promise<Finding[]> {
 }
 
 function versionFinding(is: string): Finding {
-  if (isSupported(is)) return ok('version', `nats-server ${is}, tested with 2.10`)
+  if (isSupported(is)) return ok('version', `nats-server ${is}, tested with 2.15`)
   return problem('version', `nats-server ${is}`, 'leases need 2.10 or later', 'upgrade all servers')
 }
 

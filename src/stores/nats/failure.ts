@@ -1,5 +1,6 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { causeOf, noAnswerFrom, textOf, unfit } from '../wire/failure.ts'
+import { isSupported, type NatsKvm } from './client.ts'
 
 /** The last message of the key is another one. The second number says that other writes are under way. */
 const CONFLICTS: readonly unknown[] = [10_071, 10_164, 10_201]
@@ -30,11 +31,13 @@ export function notFit(bucket: string, what: string): LeaseError {
 }
 
 /**
- * The error for a server that in a cluster may accept two writes of one version, if they arrive together:
+ * Throws for a server before 2.10. In a cluster it may accept two writes of one version, if they arrive together:
  * https://github.com/nats-io/nats-server/issues/4320
  */
-export function tooOld(version: string): LeaseError {
-  return unfit(`leases need nats-server 2.10 or later on every server, and this is ${version}: upgrade all`)
+export function refuseOld({ js }: NatsKvm): void {
+  const { version } = js.nc.info ?? {} // unknown while the client connects
+  if (version === undefined || isSupported(version)) return
+  throw unfit(`leases need nats-server 2.10 or later on every server, and this is ${version}: upgrade all`)
 }
 
 /** The error for the caller. */

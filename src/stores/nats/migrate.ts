@@ -1,5 +1,5 @@
 import { bucketOf, checkKvm, type NatsKvm } from './client.ts'
-import { failure } from './failure.ts'
+import { failure, refuseOld } from './failure.ts'
 
 export interface Creation {
   /** The bucket. @default 'holdfast' */
@@ -12,6 +12,7 @@ export interface Creation {
 export async function migrate(kvm: NatsKvm, options: Creation = {}): Promise<void> {
   const bucket = bucketOf(options)
   checkKvm(kvm, 'migrate(kvm)')
+  refuseOld(kvm)
   const { replicas = kvm.js.nc.info?.cluster ? 3 : 1 } = options
   try {
     await kvm.create(bucket, { replicas, allow_direct: false })

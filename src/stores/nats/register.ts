@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Entry, Register } from '../cas/index.ts'
-import { isSupported, type Kv, type NatsConsumer, type NatsKvm } from './client.ts'
-import { failure, isConflict, notFit, tooOld } from './failure.ts'
+import type { Kv, NatsConsumer, NatsKvm } from './client.ts'
+import { failure, isConflict, notFit, refuseOld } from './failure.ts'
 
 /** What a record needs of a message besides its value: subject and headers. */
 const OVERHEAD = 2_000
@@ -38,11 +38,10 @@ export function registerOf(
     // The leader answers reads, whatever the bucket allows: `allow_direct` here lets replicas answer, which may lag.
     const kv = await kvm.open(bucket, { allow_direct: false })
     const { max_age: age = 0, max_msg_size: size = -1, discard } = (await kv.status()).streamInfo.config
-    const { info } = kvm.js.nc // unknown while the client connects
-    if (info && !isSupported(info.version)) throw tooOld(info.version)
+    refuseOld(kvm) // after the first answer, when the client has connected
     if (age > 0 && age < DAYS * 86_400e9) throw notFit(bucket, `a ttl below ${DAYS} days`)
     if (discard === 'old') throw notFit(bucket, 'the policy to discard old records')
-    const payload = info?.max_payload ?? PAYLOAD
+    const payload = kvm.js.nc.info?.max_payload ?? PAYLOAD
     most = size > 0 ? Math.min(size, payload) : payload
     return { kvm, kv, onReconnect: listenersOf(kvm.js.nc) }
   }

@@ -127,6 +127,8 @@ describe('one server', () => {
     await using locks = createLocks(nats(old))
     const refused = { code: 'STORE_UNAVAILABLE', retryable: false, message: expect.stringContaining('2.9.25') }
     await expect(locks.acquire('name', { wait: 2_000 })).rejects.toMatchObject(refused)
+    await expect(migrate(old, { bucket: 'old-server' })).rejects.toMatchObject(refused)
+    await expect((await kvm.open('old-server')).status()).rejects.toThrow('stream not found')
   })
 
   test('the first request over a closed connection says so', async () => {

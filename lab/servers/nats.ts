@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Port, reservePort } from './port.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
 import { until } from './until.ts'
@@ -5,9 +7,12 @@ import { until } from './until.ts'
 /** The ports for the other servers of a cluster, by server. */
 type Routes = readonly Port[]
 
-/** A NATS server with JetStream that serves. It keeps its data across restarts. */
-export async function startNats(): Promise<NatsServer> {
-  const server = new NatsServer(await newPlace('nats'), await reservePort())
+/** What a server is told about JetStream and its users, unless a test asks for something else. */
+const CONFIG = 'jetstream: enabled'
+
+/** A NATS server with JetStream that serves. It keeps its data across restarts. `config` replaces its configuration. */
+export async function startNats(config?: string): Promise<NatsServer> {
+  const server = new NatsServer(await newPlace('nats'), await reservePort(), undefined, config)
   await server.start()
   return server
 }
@@ -35,12 +40,16 @@ interface Member {
 }
 
 export class NatsServer extends ServerProcess {
+  /** The path of its configuration. */
+  readonly #config: string
   /** Its port for health. */
   readonly #monitor: Port
   readonly #member: Member | undefined
 
-  constructor(place: Place, monitor: Port, member?: Member) {
+  constructor(place: Place, monitor: Port, member?: Member, config: string = CONFIG) {
     super(place)
+    this.#config = join(this.folder, 'nats.conf')
+    writeFileSync(this.#config, config)
     this.#monitor = monitor
     this.#member = member
   }
@@ -70,7 +79,8 @@ export class NatsServer extends ServerProcess {
       this.host,
       '--port',
       String(this.port),
-      '--jetstream',
+      '--config',
+      this.#config,
       '--store_dir',
       this.folder,
       '--http_port',

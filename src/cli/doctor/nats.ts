@@ -1,26 +1,32 @@
-import { isSupported } from '../../stores/nats/client.ts'
+import { isSupported, type NatsKvm } from '../../stores/nats/client.ts'
 import { targetOf, whileOpen } from '../../stores/nats/open.ts'
 import { type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
 
-/** Checks the bucket of a URL, and the server that answers. Rejects if none does, or if the bucket is missing. */
-export async function checkNats(url: string): Promise<Finding[]> {
+/**
+ * Checks the bucket of a URL, and the server that answers. Rejects if none does, or if the bucket is missing. `signal` ends
+ * the checks.
+ */
+export async function checkNats(url: string, signal: AbortSignal): Promise<Finding[]> {
   const { hosts, isTls } = targetOf(url)
-  return whileOpen(url, async (kvm, bucket) => {
+  const find = async (kvm: NatsKvm, bucket: string): Promise<Finding[]> => {
     const kv = await kvm.open(bucket, { allow_direct: false })
     const { storage, num_replicas: replicas = 1 } = (await kv.status()).streamInfo.config
     const info = kvm.js.nc.info
     return [
       tlsFinding(hosts, isTls),
-      versionFinding(info?.version ?? 'unknown'),
+      version(info?.version ?? 'unknown'),
       storageFinding(storage),
       replicasFinding(replicas, info?.cluster !== undefined),
     ]
-  })
+  }
+  return whileOpen(url, find, signal)
 }
 
-function versionFinding(is: string): Finding {
-  if (isSupported(is)) return ok('version', `nats-server ${is}, tested with 2.15`)
-  return problem('version', `nats-server ${is}`, 'leases need 2.10 or later', 'upgrade all servers')
+export function version(is: string): Finding {
+  const what = `nats-server ${is}`
+  if (!isSupported(is)) return problem('version', what, 'leases need 2.10 or later', 'upgrade all servers')
+  if (is.startsWith('2.15.')) return ok('version', what)
+  return warning('version', what, 'Holdfast is not tested with it', 'use nats-server 2.15')
 }
 
 function storageFinding(storage: unknown): Finding {

@@ -7,8 +7,11 @@ const CONFLICTS: readonly unknown[] = [10_071, 10_164, 10_201]
 
 const NO_STREAM = 10_059
 
-/** JetStream is off, for the server or for the account. */
+/** JetStream is off, for the account or for the server. */
 const OFF: readonly unknown[] = [10_039, 10_076]
+
+/** The error for a request that nobody receives, and for an account without JetStream. */
+const NOT_ENABLED = 'JetStreamNotEnabled'
 
 /** There is no room: the limits of the account, of the server, or of the stream. */
 const NO_ROOM: readonly unknown[] = [10_002, 10_023, 10_028, 10_047, 10_077]
@@ -50,7 +53,8 @@ export function failure(error: unknown, bucket: string): LeaseError {
     const says = `the bucket ${bucket} does not exist: run holdfast migrate --store URL, or migrate(kvm)`
     return new LeaseError('NOT_MIGRATED', `${says} ${reason}`, { cause })
   }
-  if (OFF.includes(codeOf(error))) return unfit(`JetStream is off: start nats-server with -js ${reason}`, cause)
+  if (OFF.includes(codeOf(error)))
+    return unfit(`JetStream is off: enable it for the account and the server ${reason}`, cause)
   if (NO_ROOM.includes(codeOf(error)))
     return new LeaseError('STORE_UNAVAILABLE', `JetStream has no room: raise its limits ${reason}`, { cause })
   if (isDenied(error)) {
@@ -65,6 +69,10 @@ export function failure(error: unknown, bucket: string): LeaseError {
     const says = 'the connection to NATS is closed: connect with maxReconnectAttempts: -1, and close it after the locks'
     return new LeaseError('STORE_UNAVAILABLE', `${says} ${reason}`, { cause })
   }
+  if (name === NOT_ENABLED) {
+    const says = 'no server answers for JetStream: start nats-server with -js, or wait until its cluster has a leader'
+    return new LeaseError('STORE_UNAVAILABLE', `${says} ${reason}`, { cause })
+  }
   return noAnswerFrom('NATS', error, name !== 'ConnectionError')
 }
 
@@ -76,6 +84,7 @@ function isDenied(error: unknown): boolean {
 
 /** The number of an error of JetStream. */
 function codeOf(error: unknown): unknown {
-  const { name, code } = Object(error) as { name?: unknown; code?: unknown }
+  const { name, code, cause } = Object(error) as { name?: unknown; code?: unknown; cause?: unknown }
+  if (name === NOT_ENABLED) return codeOf(cause) // none, if no server has answered
   return /^(JetStreamApi|StreamNotFound|ConsumerNotFound)Error$/.test(String(name)) ? code : undefined
 }

@@ -8,13 +8,14 @@ export interface Creation {
   readonly replicas?: number | undefined
 }
 
-/** Creates the bucket if it is missing. Rejects `ACCESS_DENIED` and `STORE_UNAVAILABLE`. */
+/** Creates the bucket if it is missing. Rejects `ACCESS_DENIED`, `STORE_UNAVAILABLE` and `OUTCOME_UNKNOWN`. */
 export async function migrate(kvm: NatsKvm, options: Creation = {}): Promise<void> {
   const bucket = bucketOf(options)
   checkKvm(kvm, 'migrate(kvm)')
-  refuseOld(kvm)
-  const { replicas = kvm.js.nc.info?.cluster ? 3 : 1 } = options
   try {
+    await kvm.js.jetstreamManager(true) // after an answer the client knows the server
+    refuseOld(kvm)
+    const { replicas = kvm.js.nc.info?.cluster ? 3 : 1 } = options
     await kvm.create(bucket, { replicas, allow_direct: false })
   } catch (error) {
     throw failure(error, bucket)

@@ -70,18 +70,23 @@ export function forgetNames(url: string, names: readonly string[]): Promise<void
   })
 }
 
-/** Runs requests over a connection of their own. */
+/** Runs requests over a connection of their own. `signal` closes it. */
 export async function whileOpen<Answer>(
   url: string,
   run: (kvm: NatsKvm, bucket: string) => Promise<Answer>,
+  signal?: AbortSignal,
 ): Promise<Answer> {
   const { bucket, connect, kvmOf } = targetOf(url)
   try {
     const connection = await connect()
+    const close = (): Promise<void> => connection.close()
+    signal?.addEventListener('abort', close)
     try {
+      signal?.throwIfAborted()
       return await run(kvmOf(connection), bucket)
     } finally {
-      await connection.close()
+      signal?.removeEventListener('abort', close)
+      await close()
     }
   } catch (error) {
     throw failure(error, bucket)

@@ -13,6 +13,7 @@ import { migrate as migrateUrl } from '../../../migrate.ts'
 import { cas, type Register } from '../../cas/index.ts'
 import { keyOf } from '../../cas/key.ts'
 import { migrate, nats } from '../index.ts'
+import { whileOpen } from '../open.ts'
 import { registerOf } from '../register.ts'
 
 const stack = new Stack()
@@ -116,9 +117,11 @@ describe('one server', () => {
       await using locks = createLocks(nats(kvm, { bucket }))
       return await locks.acquire('name', { wait: 2_000 }).catch((error: unknown) => error)
     }
-    expect(await acquire('missing')).toMatchObject({ code: 'NOT_MIGRATED' })
-    expect(await acquire('short')).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
-    expect(await acquire('old')).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    const refused = (code: string, says: string): object => ({ code, message: expect.stringContaining(says) })
+    const unfit = (says: string): object => ({ ...refused('STORE_UNAVAILABLE', says), retryable: false })
+    expect(await acquire('missing')).toMatchObject(refused('NOT_MIGRATED', 'run holdfast migrate'))
+    expect(await acquire('short')).toMatchObject(unfit('a ttl below 32 days'))
+    expect(await acquire('old')).toMatchObject(unfit('the policy to discard old records'))
   })
 
   test('a server before 2.10 is refused', async () => {
@@ -129,6 +132,36 @@ describe('one server', () => {
     await expect(locks.acquire('name', { wait: 2_000 })).rejects.toMatchObject(refused)
     await expect(migrate(old, { bucket: 'old-server' })).rejects.toMatchObject(refused)
     await expect((await kvm.open('old-server')).status()).rejects.toThrow('stream not found')
+  })
+
+  test('the bucket is created for the server that the client has found by then', async () => {
+    const own = await kvmAt(server.address)
+    const { nc } = own.js as unknown as { nc: { protocol: { info?: object } } }
+    const found = { ...nc.protocol.info, cluster: 'tests' }
+    delete nc.protocol.info // as while the client connects again
+    const asked = vi.spyOn(own.js, 'jetstreamManager')
+    asked.mockImplementationOnce(async () => {
+      Object.assign(nc.protocol, { info: found })
+      return kvm.js.jetstreamManager()
+    })
+    const created = vi.spyOn(own, 'create').mockRejectedValueOnce(new Error('not created'))
+    await expect(migrate(own, { bucket: 'found' })).rejects.toThrow('not created')
+    expect(created).toHaveBeenCalledWith('found', { replicas: 3, allow_direct: false })
+  })
+
+  test('an abort ends requests over the connection of a URL', async () => {
+    const controller = new AbortController()
+    const asking = whileOpen(
+      `nats://${server.address}/holdfast`,
+      async (own, bucket) => {
+        await server.pause()
+        setImmediate(() => controller.abort())
+        return (await own.open(bucket, { allow_direct: false })).status()
+      },
+      controller.signal,
+    )
+    await expect(asking).rejects.toThrow('closed')
+    server.resume()
   })
 
   test('the first request over a closed connection says so', async () => {

@@ -290,7 +290,7 @@ async function thisRun(): Promise<Run> {
 
 function describe({ isQuick }: Results): string {
   const caution = isQuick ? ' One short round: it shows that everything runs, the figures tell little.' : ''
-  return `Medians, and in brackets the range over the rounds. Ratios are taken within a round.${caution}\n`
+  return `By \`./script/bench\`: [what it measures](../README.md). Medians of up to three rounds, and in brackets their range. Ratios are taken within a round. *Floor*: the plain commands that a lock needs. **Holdfast** alone: over Redis, or over Redlock. *Jain*: 1 if all are served equally often.${caution}\n`
 }
 
 function say(text: string): void {

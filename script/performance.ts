@@ -149,7 +149,7 @@ const FENCES: readonly (readonly [what: string, peer: string])[] = [
   ['an HTTP service with marks in Redis', 'fence-http-redis'],
 ]
 
-const HEAD = ['', 'Holdfast', 'best other library over Redis', '']
+const HEAD = ['', 'Holdfast', 'best other library over Redis', 'better, by round']
 
 /** README.md, with the figures of the last run of the benchmark. A row without a figure of Holdfast is left out. */
 export function readmePage(page: string): string {

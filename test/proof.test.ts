@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { judge } from '../lab/judge/checker.ts'
@@ -6,8 +6,11 @@ import { contest } from '../lab/judge/test/contest.ts'
 import { newFolder } from '../lab/servers/folder.ts'
 import type { Proof } from '../script/proof/proof.ts'
 import { addProof, proofOf, proofs } from '../script/proof/results.ts'
-import { sourcesOf, whatRuns } from '../script/proof/sources.ts'
+import { filesOf, sourcesOf, whatRuns } from '../script/proof/sources.ts'
+import { ENGINES } from '../src/engines.ts'
 import { ROOT, scriptNode } from './script-node.ts'
+
+const STORES = ENGINES.map(({ name }) => name).filter(name => name !== 'memory')
 
 const about = {
   commit: 'abc',
@@ -76,23 +79,21 @@ test('other words of a guarantee are the same code, and another number is not', 
     )
   expect(guarantees(200, 'A limit.', 'One more.')).toBe(guarantees(200, 'Another limit.'))
   expect(guarantees(300, 'A limit.')).not.toBe(guarantees(200, 'A limit.'))
+  const order = (promised: string): string => whatRuns('guarantees.ts', `  order: '${promised}',\n`)
+  expect(order('not promised')).not.toBe(order('first come, first served'))
 })
 
 test('stores of one engine have the same code, and others have not', () => {
   expect(sourcesOf('postgres-advisory')).toBe(sourcesOf('postgres'))
-  const known = [
-    'sqlite',
-    'redis',
-    'redlock',
-    'postgres',
-    'mysql',
-    'etcd',
-    'zookeeper',
-    'dynamodb',
-    'nats',
-    'azure-blob',
-  ]
-  expect(new Set(known.map(sourcesOf)).size).toBe(known.length)
+  expect(new Set(STORES.map(sourcesOf)).size).toBe(STORES.length)
+})
+
+test('what counts as code has sharing, the store of each URL, and every script', () => {
+  for (const name of STORES)
+    expect(filesOf(name)).toEqual(expect.arrayContaining(['src/sharing/permits.ts', `src/stores/${name}/open.ts`]))
+  const scripts = globSync('src/stores/**/*.lua', { cwd: ROOT })
+  expect(scripts.length).toBeGreaterThan(0)
+  expect([...filesOf('redis'), ...filesOf('redlock')]).toEqual(expect.arrayContaining(scripts))
 })
 
 test.each([

@@ -25,11 +25,11 @@ export function page(proofs: readonly Proof[]): string {
     .map(([, title]) => title)
   return `${[
     '# What the fault lab showed',
-    'A run takes 15 minutes: clients compete for names while servers and clients are killed, paused and cut off. Its log is then judged by seven promises: safety, tokens, answers, notified in time, waiting, no deadlock, recovery ([what they are](../../lab/judging.md)). [The specification](specification.md) says which answers are allowed.',
-    "Each run has 5 clients, a ttl of 1 s, and all servers on one machine with two cores. So the clocks of two machines were never compared, and nothing ran on MySQL, Azure or Amazon's DynamoDB: see [servers](#servers).",
+    'A run takes 15 minutes: clients compete for names while servers and clients are killed, paused and cut off. Its log is then judged by seven promises: safety, tokens, answers, notified in time, waiting, no deadlock, recovery ([what they are](../../lab/judging.md)). *Waiting* is judged of leases alone, where waiters are notified or served in order. [The specification](specification.md) says which answers are allowed.',
+    "Each run has 5 clients, a ttl of 1 s, and all servers on one machine with two cores, with up to two other runs. Their data were in memory (`/dev/shm`), so no disk was slow and no power failed. The clocks of two machines were never compared, and nothing ran on Redis Cluster, MySQL, Azure or Amazon's DynamoDB: see [servers](#servers).",
     `**${number(all.filter(proof => verdict(proof, unjudged) === 'passed').length)} of ${number(all.length)} runs passed. ${number(all.filter(isOfToday).length)} ran with the core and the store as they are now.** [What is not promised](#not-promised).`,
     'Each row is the last run that was stored. Some runs failed because the machine was too busy for its servers, or by a mistake of the judge. These were repeated. With nats-server 2.9.10, which is refused now, three runs of nine failed: for up to 124 s after several restarts no server answered, and the logs of two show a bucket without a working leader. With 2.10.27 two of three ended early: a restarted server was not healthy within 60 s. [results.json](results.json) has date, seed, times, faults, versions, machine and command of each run.',
-    '`./script/prove --engine redis` takes an hour, and without `--engine` eleven. To repeat one run, take its commit and its command from results.json, in a clone. The seed repeats the faults, not how the processes are scheduled. The first row:',
+    '`./script/prove --engine redis` takes an hour: the three runs, and 15 minutes of [random requests](../../lab/judging.md#long-runs), whose results are not stored. Without `--engine` it takes eleven. To repeat one run, take its commit and its command from results.json, in a clone. The seed repeats the faults, not how the processes are scheduled. The first row:',
     ...all.slice(0, 1).map(howToRepeat),
     EXPLAINED.map(([term, text]) => `- *${term}*: ${text}`).join('\n'),
     ...(unjudged.length > 0 ? [`Not judged in any run yet: ${unjudged.join(', ')}.`] : []),
@@ -40,9 +40,9 @@ export function page(proofs: readonly Proof[]): string {
     ),
     ...all.flatMap(remarks),
     '## Servers',
-    '*Bounds*: how long a name may have no holder, in addition to the ttl: after its holder died, and after servers failed. *Never injected*: faults of [the list](../../lab/judging.md#faults) that the lab has for this engine, in none of its runs above.',
+    '*Bounds*: how long a name may have no holder, in addition to the ttl: after its holder died, and after servers failed. It [starts again](../../lab/judging.md#how-long-a-name-may-be-free) with each fault that may be the cause. *Never injected*: faults of [the list](../../lab/judging.md#faults) that the lab has for this engine, in none of its runs above.',
     table(
-      ['engine', 'server', 'bounds, s', 'never injected'],
+      ['engine', 'what ran', 'version', 'bounds, s', 'never injected'],
       known.map(name => serverOf(name, all)),
     ),
     ...knownNotToHold(),
@@ -50,7 +50,7 @@ export function page(proofs: readonly Proof[]): string {
 }
 
 function howToRepeat({ commit, command }: Proof): string {
-  return `\`\`\`sh\ngit checkout ${commit} && ./script/setup --servers\n./script/${command}\n\`\`\``
+  return `\`\`\`sh\ngit checkout ${commit} && ./script/setup --servers\nTMPDIR=/dev/shm ./script/${command}\n\`\`\``
 }
 
 /** The promises that the run broke, and those of which it showed too little. */
@@ -77,11 +77,12 @@ function missing(all: readonly Proof[]): string[][] {
 function serverOf(name: string, all: readonly Proof[]): string[] {
   const runs = all.filter(({ engine }) => engine === name)
   const each = (of: (proof: Proof) => string): string => [...new Set(runs.map(of))].join('; ')
-  const { faults, others, known } = ENGINES[name] as LabEngine
+  const { what, faults, others, known } = ENGINES[name] as LabEngine
   const never = new Set([...faults, ...others, ...known.faults])
   for (const { counts } of runs) for (const fault of Object.keys(counts.faults)) never.delete(fault)
   return [
     name,
+    what,
     each(({ run: { versions } }) => Object.entries(versions).flatMap(serverVersion).join(', ')),
     each(({ run: { bound } }) => [bound.death, bound.election].map(ms => number(ms / 1_000)).join(' and ')),
     [...never].join(', '),
@@ -93,12 +94,20 @@ function serverVersion([name, version]: [string, string]): string[] {
 }
 
 const EXPLAINED = [
-  ['Usual', 'the default faults: clients, network and servers.'],
+  ['Usual', 'the default faults: clients, network and servers; over sqlite, clients.'],
   [
     'All',
-    'also clock jumps and dead addresses, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once.',
+    'also the clock jumps and the dead addresses that the lab has [for the engine](../../lab/judging.md#faults). A dead address lasts, so such a run has fewer faults. Not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once.',
   ],
-  ['Sharing', 'the default faults, with permits, readers and writers instead of leases.'],
+  [
+    'Sharing',
+    'the default faults, with permits, readers and writers instead of leases; over redlock and postgres-advisory, permits.',
+  ],
+  ['Takeovers', 'grants of a name that its last holder had not released.'],
+  [
+    'Writes refused',
+    'by the fence, which had seen a higher token. Most were begun before the next grant, and sent after a pause: no overlaps.',
+  ],
   [
     'Notice',
     'the shortest time between the notification of a holder and the next grant. It is negative if the notification came later. In brackets: the faults that may have caused that.',
@@ -110,7 +119,7 @@ const EXPLAINED = [
   ],
   [
     'Code',
-    'the commit that ran, and whether its core and store are the same as now. Comments, the words of guarantees and the judge do not count.',
+    'the commit that ran, and whether its core and store are the same as now. Comments, the words of guarantees, the judge and the clients of engines do not count.',
   ],
 ]
 const SEEN = [

@@ -105,7 +105,6 @@ async function prove(): Promise<number> {
   const each = parseDuration(options.for, '--for')
   if (each < SHORTEST) throw new Error(`--for ${options.for}: expected ${SHORTEST / 1_000}s or more`)
   if (options.fuzz.length > 0) return fuzz(options.fuzz, each, Number(options.seed))
-  const about = { commit: commit('docs/proof'), machine: machine() }
   const isStored = options.keep || each >= parseDuration(LONG, '--for')
   // Fails now, not after hours.
   for (const folder of [isStored ? options.out : undefined, options.histories])
@@ -120,13 +119,19 @@ async function prove(): Promise<number> {
     args.push(...SETTINGS, '--faults', faults.join(','), ...more)
     const command = `holdfast prove ${args.join(' ')}`
     print(`${engine}, ${programme}: ${command}`)
-    const sources = sourcesOf(engine)
+    const about = { commit: commit('docs/proof'), sources: sourcesOf(engine), machine: machine() }
+    if (isStored && resolve(options.out) === FOLDER && about.commit.endsWith('changes'))
+      throw new Error('commit or stash your changes first: the page names the commit with which a run can be repeated')
     const verdict = await verdictOf(args, `${engine}-${programme}-${seed}`, options.histories)
     if (interrupted.signal.aborted) break
     outcomes.push([`${engine}, ${programme}`, verdict?.outcome ?? 'failed'])
     if (!verdict) continue
     print(table(verdict))
-    if (isStored) await addProof(proofOf(verdict, { programme, command, sources, ...about }), resolve(options.out))
+    if (!isStored) continue
+    // Clients that were killed have loaded the sources again.
+    if (sourcesOf(engine) !== about.sources)
+      throw new Error(`the sources of ${engine} changed while it ran, so its result is not stored: run it again`)
+    await addProof(proofOf(verdict, { programme, command, ...about }), resolve(options.out))
   }
   for (const engine of options.programme.includes(DIFFERENTIAL) ? options.engine : []) {
     const test = testOf(engine)

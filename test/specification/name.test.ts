@@ -42,6 +42,7 @@ test.each([
   ['excludes: a limit of a holder is forgotten', 'least(n, limit(id)) - used', 'limit(id) - used'],
   ['excludes: a slot is given twice', '.exclude(used(n)), units(id))', ', units(id))'],
   ['tokens: a token is given again', 'token: n.token + 1,\n', 'token: n.token,\n'],
+  ['tokens: a release lowers the last', 'if (found) left else', 'if (found) { ...left, token: 0 } else'],
   [
     'holds: a copy shortens a lease',
     'val end = if (own[0].expires > now + ttl(id)) own[0].expires else',

@@ -14,15 +14,16 @@ export async function checkNats(url: string, signal: AbortSignal): Promise<Findi
     const info = kvm.js.nc.info
     return [
       tlsFinding(hosts, isTls),
-      version(info?.version ?? 'unknown'),
+      version(info?.version),
       storageFinding(storage),
-      replicasFinding(replicas, info?.cluster !== undefined),
+      replication(replicas, info?.cluster !== undefined),
     ]
   }
   return whileOpen(url, find, signal)
 }
 
-export function version(is: string): Finding {
+export function version(is: string | undefined): Finding {
+  if (is === undefined) return ok('version', 'the server has not said its version')
   const what = `nats-server ${is}`
   if (!isSupported(is)) return problem('version', what, 'leases need 2.10 or later', 'upgrade all servers')
   if (is.startsWith('2.15.')) return ok('version', what)
@@ -35,7 +36,7 @@ function storageFinding(storage: unknown): Finding {
   return warning('nats-storage', 'the bucket is in memory', why, 'create it anew with file storage')
 }
 
-function replicasFinding(replicas: number, isCluster: boolean): Finding {
+export function replication(replicas: number, isCluster: boolean): Finding {
   const what = `the bucket has ${replicas === 1 ? 'one replica' : `${replicas} replicas`}`
   if (replicas > 1 || !isCluster) return ok('nats-replicas', what)
   const why = 'leases are neither granted nor renewed while its server is down, and are lost with its disk'

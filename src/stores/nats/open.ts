@@ -80,11 +80,13 @@ export async function whileOpen<Answer>(
   try {
     const connection = await connect()
     const close = (): Promise<void> => connection.close()
+    // oxlint-disable-next-line typescript/no-misused-promises -- it never rejects
     signal?.addEventListener('abort', close)
     try {
       signal?.throwIfAborted()
       return await run(kvmOf(connection), bucket)
     } finally {
+      // oxlint-disable-next-line typescript/no-misused-promises -- it never rejects
       signal?.removeEventListener('abort', close)
       await close()
     }

@@ -74,7 +74,7 @@ test.each([
 })
 
 test.each([
-  ['excludes: a vote lapses while its claim holds', 'others.size() >= MAJORITY', 'others.size() >= 0'],
+  ['excludes: a vote lapses while its claim holds', 'renewed.size() >= MAJORITY', 'renewed.size() >= 0'],
   ['rises: the highest vote is not written back', 'else if (alike.size() >= MAJORITY)', 'else if (true)'],
   ['rises: a server grants a token again', 'most(s.last + 1, r.attempt)', 'r.attempt'],
 ])('the invariants find a specification with a mistake: %s', OPTIONS, (_, from, to) => {

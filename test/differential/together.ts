@@ -38,10 +38,13 @@ export function apart(
     })
   if (!joinsLater && !grantsLate) return requests
   // An acquire that is under way may still be granted by the position that its claim had before it was released (R4). Over
-  // etcd, it may itself end what the release would have found.
+  // etcd, it may itself end what the release would have found. Where a claim joins later, others may be told of its position
+  // after the release has looked for one, and before that has withdrawn the claim.
   const released = new Set(requests.flatMap(each => (each.verb === 'release' ? [each.claim] : [])))
   const mayWait = (claim: number): boolean =>
-    waits(claim) || requests.filter(each => each.verb === 'acquire' && each.claim === claim).length > 1
+    waits(claim) ||
+    (joinsLater && claims.some(other => other !== claim)) ||
+    requests.filter(each => each.verb === 'acquire' && each.claim === claim).length > 1
   return requests.filter((each, index) => {
     const claim = claims[index]
     return claim === undefined || !released.has(claim) || !mayWait(claim) || isFirst(each, index)

@@ -8,7 +8,7 @@ import type { NameState, Waiter } from '../../src/stores/rules/state.ts'
 import type { Answer, Leniency } from './allowed.ts'
 import type { Demand, History, Request, Step } from './history.ts'
 import type { Op } from './op.ts'
-import { type Possible, Undecided, type Watching } from './possible.ts'
+import { owed, type Possible, Undecided, type Watching } from './possible.ts'
 import { forPeople, States } from './states.ts'
 import { apart, type Sent } from './together.ts'
 import { LEAST_KEPT } from './written.ts'
@@ -121,7 +121,7 @@ class Player {
     }
     for (;;) {
       const waits = (state: Possible): number[] =>
-        [...state.expected].flatMap(([id, { since, by }]) => (isWoken(id, since) ? [] : [by]))
+        owed(state, now(), this.#watching).flatMap(([id, { since, by }]) => (isWoken(id, since) ? [] : [by]))
       if (this.#states.all.some(state => waits(state).length === 0)) {
         // A wake may still be under way, if another state is the right one.
         this.#states.keep(state => waits(state).every(by => now() <= by + latestWake))

@@ -285,6 +285,12 @@ function outcome(
   }
 }
 
+/** The wakes that are owed although time passes until `now`. It may have made others useless. */
+export function owed({ expected, late }: Possible, now: number, watching: Watching): [id: string, wake: Expected][] {
+  const next = candidates(prolonged(late, now, watching), now)
+  return [...expected].filter(([id]) => next.has(id))
+}
+
 /** The latest times, if the stores of waiters that are kept have just asked for them. */
 function prolonged(late: NameState, now: number, { kept }: Watching): NameState {
   const waiters = late.waiters.map(each => {

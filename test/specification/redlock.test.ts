@@ -46,8 +46,9 @@ afterAll(async () => {
   await server.stop()
 })
 
+// In half of the traces clocks may jump, so the exclusion is judged in the others alone.
 test(`random messages break no invariant of the specification (seed ${SEED})`, OPTIONS, () => {
-  expect(simulate(PATH, 1_000, SEED, { steps: STEPS })).toMatch(/No violation found/)
+  expect(simulate(PATH, 2_000, SEED, { steps: STEPS })).toMatch(/No violation found/)
 })
 
 test(`a server decides each trace of the specification as it does (seed ${SEED})`, OPTIONS, async () => {

@@ -160,8 +160,7 @@ describe('one server', () => {
       },
       controller.signal,
     )
-    await expect(asking).rejects.toThrow('closed')
-    server.resume()
+    await expect(asking.finally(() => server.resume())).rejects.toThrow('closed')
   })
 
   test('the first request over a closed connection says so', async () => {

@@ -10,6 +10,9 @@ export function environmentOf(ms: number, seed: number): Readonly<Record<string,
   return { HOLDFAST_DIFFERENTIAL_MINUTES: String(ms / 60_000), HOLDFAST_DIFFERENTIAL_SEED: String(seed) }
 }
 
+/** Ends the name of the test that injects faults. */
+export const FUZZ: string = 'while faults happen'
+
 /** The environment of the fuzz test. */
 export function fuzzEnvironmentOf(ms: number, seed: number): Readonly<Record<string, string>> {
   return { HOLDFAST_FUZZ_MINUTES: String(ms / 60_000), HOLDFAST_DIFFERENTIAL_SEED: String(seed) }

@@ -97,8 +97,10 @@ class Player {
       const idOf = (claim: number): string => this.#claims[claim]?.id ?? ''
       const waits = (claim: number): boolean =>
         this.#states.all.some(({ early }) => early.waiters.some(({ id }) => id === idOf(claim)))
+      const queues = (claim: number): boolean => this.#claims[claim]?.queue === true
       const isGone = (claim: number): boolean => this.#states.all.some(({ early }) => early.gone.has(idOf(claim)))
-      return this.#add(await Promise.all(apart(this.#rig, step.requests, waits, isGone).map(each => this.#send(each))))
+      const requests = apart(this.#rig, step.requests, { waits, queues, isGone })
+      return this.#add(await Promise.all(requests.map(each => this.#send(each))))
     }
     if (step.verb !== 'abort') return this.#add([await this.#send(step)])
     const controller = new AbortController()
@@ -120,19 +122,17 @@ class Player {
       return !watch || watch.wakes.some(({ at }) => at >= from - 1)
     }
     for (;;) {
-      const waits = (state: Possible): number[] =>
-        owed(state, now(), this.#watching).flatMap(([id, { since, by }]) => (isWoken(id, since) ? [] : [by]))
-      if (this.#states.all.some(state => waits(state).length === 0)) {
+      const at = now()
+      const waits = (state: Possible): ReturnType<typeof owed> =>
+        owed(state, at, this.#watching).filter(([id, { since }]) => !isWoken(id, since))
+      const all = this.#states.all.map(waits)
+      if (all.some(({ length }) => length === 0)) {
         // A wake may still be under way, if another state is the right one.
-        this.#states.keep(state => waits(state).every(by => now() <= by + latestWake))
+        this.#states.keep(state => waits(state).every(([, { by }]) => at <= by + latestWake))
         return undefined
       }
-      const latest = Math.max(...this.#states.all.flatMap(waits))
-      if (now() > latest + latestWake) {
-        const [state] = this.#states.all
-        const ids = [...(state?.expected ?? [])].filter(([id, { since }]) => !isWoken(id, since))
-        return `no wake reached ${ids.map(([id]) => this.#claims.find(claim => claim.id === id)?.owner).join(', ')}`
-      }
+      if (all.flat().every(([, { by }]) => at > by + latestWake))
+        return `no wake reached ${all[0]?.map(([id]) => this.#claims.find(claim => claim.id === id)?.owner).join(', ')}`
       await this.#wait(5)
     }
   }

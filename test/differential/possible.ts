@@ -229,7 +229,7 @@ function outcome(
 ): Outcome {
   const tokenOf = (token: bigint): number => [...from.tokens].find(([, real]) => real === token)?.[0] ?? -1
   const first = nameAt(from.early, sent, verdict, slack)
-  const last = nameAt(prolonged(from.late, received, watching), received, verdict, slack)
+  const last = nameAt(prolonged(from.late, received, watching.kept), received, verdict, slack)
   const ruling = decide(first.name, op, tokenOf)
   decide(last.name, slack.keepsTtl ? withLongestTtl(op, from.early) : op, tokenOf)
   const seen = [first.name.state, kept(last.name.state, last.given, slack)] as const
@@ -264,7 +264,7 @@ function outcome(
   if (ruling.verb !== 'acquire' || ruling.held) return { ruling, seen, to }
   const [shortest, longest] = [
     nameAt(from.early, received, verdict, slack),
-    nameAt(prolonged(from.late, sent, watching), sent, verdict, slack),
+    nameAt(prolonged(from.late, sent, watching.kept), sent, verdict, slack),
   ].map(({ name }) => {
     const answer = decide(name, op, tokenOf)
     return answer.verb === 'acquire' && !answer.held ? answer.retryAfter : ruling.retryAfter
@@ -285,14 +285,13 @@ function outcome(
   }
 }
 
-/** The wakes that are owed although time passes until `now`. It may have made others useless. */
-export function owed({ expected, late }: Possible, now: number, watching: Watching): [id: string, wake: Expected][] {
-  const next = candidates(prolonged(late, now, watching), now)
-  return [...expected].filter(([id]) => next.has(id))
+/** The wakes that are owed although others may have lapsed until `now`, so that the waiter does not fit any more. */
+export function owed({ expected, late }: Possible, now: number, { kept }: Watching): [id: string, wake: Expected][] {
+  return [...expected].filter(([id]) => candidates(prolonged(late, now, new Set([...kept, id])), now).has(id))
 }
 
 /** The latest times, if the stores of waiters that are kept have just asked for them. */
-function prolonged(late: NameState, now: number, { kept }: Watching): NameState {
+function prolonged(late: NameState, now: number, kept: ReadonlySet<string>): NameState {
   const waiters = late.waiters.map(each => {
     return kept.has(each.id) ? { ...each, lapses: Math.max(each.lapses, now + positionLifetime(each.ttl)) } : each
   })

@@ -18,15 +18,20 @@ export interface Sent {
   readonly joinsAfter?: Sent
 }
 
-/**
- * Requests of which none sees another one between its two steps. `waits`: may this claim wait? `isGone`: was it withdrawn?
- * Then its first step may be seen until the second one refuses it.
- */
+interface Claims {
+  /** May it wait now? */
+  waits(claim: number): boolean
+  /** Does it join the queue? */
+  queues(claim: number): boolean
+  /** Was it withdrawn? Then the first step of an acquire may be seen until the second one refuses it. */
+  isGone(claim: number): boolean
+}
+
+/** Requests of which none sees another one between its two steps. */
 export function apart(
   { isSplit, joinsLater, grantsLate }: Slack,
   all: readonly Request[],
-  waits: (claim: number) => boolean,
-  isGone: (claim: number) => boolean,
+  { waits, queues, isGone }: Claims,
 ): readonly Request[] {
   const requests = grantsLate ? all.filter(({ verb }) => verb !== 'break') : all
   const claims = requests.map(each => ('claim' in each ? each.claim : undefined))
@@ -41,9 +46,11 @@ export function apart(
   // etcd, it may itself end what the release would have found. Where a claim joins later, others may be told of its position
   // after the release has looked for one, and before that has withdrawn the claim.
   const released = new Set(requests.flatMap(each => (each.verb === 'release' ? [each.claim] : [])))
+  const isSeen = (claim: number): boolean =>
+    requests.some(({ verb }, index) => claims[index] !== claim && ['acquire', 'copy', 'inspect'].includes(verb))
   const mayWait = (claim: number): boolean =>
     waits(claim) ||
-    (joinsLater && claims.some(other => other !== claim)) ||
+    (joinsLater && queues(claim) && isSeen(claim)) ||
     requests.filter(each => each.verb === 'acquire' && each.claim === claim).length > 1
   return requests.filter((each, index) => {
     const claim = claims[index]

@@ -15,7 +15,7 @@ export function azureBlobHarness(): StoreHarness {
     // The emulator takes up to half a second for a request among many.
     scale: 20 / 9,
     parallel: 3,
-    burst: 100,
+    burst: 101,
     async start(stack) {
       const server = stack.use(await startAzurite())
       await new ContainerClient(server.connectionString, CONTAINER).create()

@@ -50,6 +50,12 @@ describe('a lease', () => {
     expect(found(...holds, ...renewed, ...unanswered, ...ask(2, 'acquire', 61, 70, held('6')))).toEqual([])
   })
 
+  test('is not shortened by a renewal without an answer that was sent before', () => {
+    const renewed = [...ask(1, 'renew', 10, 0), ...ask(1, 'renew', 50, 55, held('5'))]
+    expect(found(...holds, ...renewed, ...ask(2, 'acquire', 120, 130, held('6')))).toHaveLength(1)
+    expect(found(...holds, ...renewed, ...ask(2, 'acquire', 140, 150, held('6')))).toEqual([])
+  })
+
   test('is revived by no renewal after the next grant', () => {
     const next = [...ask(2, 'acquire', 100, 105, held('6')), ...ask(2, 'release', 106, 107, released)]
     expect(found(...holds, ...next, ...ask(1, 'renew', 110, 112, held('5')))).toHaveLength(1)
@@ -117,7 +123,11 @@ describe('tokens', () => {
     const first = ask(1, 'acquire', 0, 5, held('6', 1), { limit: 2 })
     const late = ask(2, 'acquire', 20, 25, held('5', 0), { limit: 2 })
     expect(found(...first, ...late)).toContain('client 2 was granted token 5 after client 1 had received token 6')
-    expect(found(...first, ...ask(2, 'acquire', 1, 0, undefined, { limit: 2 }), ...late)).toEqual([])
+    const unanswered = ask(2, 'acquire', 1, 0, undefined, { limit: 2 })
+    expect(found(...first, ...unanswered, ...late)).toEqual([])
+    // Told that it does not hold, the claim was granted later.
+    const refused = ask(2, 'acquire', 8, 15, busy, { limit: 2 })
+    expect(found(...first, ...unanswered, ...refused, ...late)).toHaveLength(1)
   })
 })
 

@@ -162,7 +162,7 @@ function overlapped(overlaps: readonly Overlap[]): string[] {
   if (total === 0) return ['no client acted as holder after the next grant']
   const parts = [
     [refused, 'the fence refused a write of the older'],
-    [idle, 'the older wrote nothing'],
+    [idle, 'no write of the older came after one of the newer'],
     [harmful, 'a write of the older was accepted'],
   ] as const
   const effects = parts.filter(([times]) => times > 0).map(([times, what]) => `${what} (${number(times)})`)

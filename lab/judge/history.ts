@@ -36,11 +36,10 @@ export interface Details {
   stalled: { readonly client?: number; readonly ms: number }
   /** An acquisition began. `op` is its number, unique in the run. Written before the call. */
   asked: Of
-  /** It was granted. `asked` is when the granted request left, `waited` the milliseconds since the acquisition began. */
+  /** It was granted. `asked` is when the granted request left. */
   granted: Of & {
     readonly token: string
     readonly asked: number
-    readonly waited: number
     /** Of a shared name: what was granted. `token` is that of the first slot. */
     readonly role?: Role
     readonly slots?: readonly Mark[]

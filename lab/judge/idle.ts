@@ -7,7 +7,7 @@ export interface Idle extends Span {
   readonly name: string
   /** The last fault of servers or the network that may be the cause. */
   readonly fault: Fault | undefined
-  /** How long it may last, in milliseconds. `NEVER` if servers had faults meanwhile. */
+  /** How long it may last, in milliseconds. */
   readonly limit: number
 }
 
@@ -64,7 +64,7 @@ class Name {
     const fault = this.#faultsOf(undefined).findLast(({ at, until }) => at < span.to && until > span.from - election)
     const limit = fault ? election : death
     const stretches = this.#cut(span, limit).map(stretch => ({ ...stretch, name, fault, limit }))
-    return [...stretches, { ...span, name, fault, limit: fault ? NEVER : PATIENCE * death }]
+    return [...stretches, { ...span, name, fault, limit: PATIENCE * limit }]
   }
 
   /** Splits at each disturbance, since each may cost as much as the first. */

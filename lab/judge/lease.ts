@@ -42,8 +42,13 @@ export class Lease {
     const terms = requests.find(each => each.asked.verb === 'acquire')?.asked
     this.limit = terms?.limit ?? 1
     this.units = terms?.units ?? 1
-    this.grantedAfter =
-      requests.find(each => mayBeGranted(each) || (isAcquire(each) && held.includes(each)))?.sent ?? NEVER
+    // Told `busy` before all answers of this lease, the claim did not hold yet.
+    const shown = Math.min(...held.map(({ sent }) => sent))
+    const refused = requests.filter(({ is, received }) => is === 'busy' && received <= shown && held.length > 0)
+    this.grantedAfter = Math.max(
+      requests.find(each => mayBeGranted(each) || (isAcquire(each) && held.includes(each)))?.sent ?? NEVER,
+      ...refused.map(({ sent }) => sent),
+    )
     this.grantedBefore = Math.min(...held.map(({ received }) => received))
     this.#trace = trace
     this.#faults = trace.faults.filter(fault => (struck(fault) ?? this.client) === this.client)
@@ -71,12 +76,12 @@ export class Lease {
     return this.#trace.excuses ? this.#faults.filter(({ changesClock, forgets }) => changesClock || forgets) : []
   }
 
-  /** When the lease ends by this answer. A renewal that was carried out later may have shortened it. */
+  /** When the lease ends by this answer. A renewal that was carried out later, so after this was sent, may have shortened it. */
   #endBy(held: Request): number {
     const renewals = this.requests.filter(each => {
       return each !== held && each.asked.verb === 'renew' && each.is !== 'gone' && each.received > held.sent
     })
-    const shortened = renewals.map(({ asked, sent }) => sent + (asked.ttl ?? 0))
+    const shortened = renewals.map(({ asked, sent }) => Math.max(sent, held.sent) + (asked.ttl ?? 0))
     return Math.min(held.sent + (held.answer?.ttl ?? 0), ...shortened) - OVERSTATED
   }
 

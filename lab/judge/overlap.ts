@@ -15,7 +15,7 @@ export interface Overlap {
   readonly isByCheck: boolean
   /** The fault that excuses it. */
   readonly excuse: string | undefined
-  /** `refused`: the fence refused a write of the older. `idle`: it wrote nothing. `harmful`: its write was accepted late. */
+  /** Of the writes of the older. `refused`: the fence refused one. `harmful`: one was accepted after one of the newer. */
   readonly effect: 'refused' | 'idle' | 'harmful'
 }
 

@@ -132,7 +132,7 @@ function use(
   const [first = 0, last = times.at(-1) ?? 0] = [times[0], times.at(-1)]
   return [
     event('asked', first - 2, of),
-    event('granted', first - 1, { ...of, token, asked: first - 2, waited: 1, role, slots }),
+    event('granted', first - 1, { ...of, token, asked: first - 2, role, slots }),
     ...times.flatMap(at => {
       const write = 1_000 * client + at
       return [

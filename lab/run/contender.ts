@@ -65,12 +65,11 @@ export class Contender {
         continue
       }
       const at = history.now()
-      const sent = this.#setting.sent.get(name, lease.token) ?? asked
+      const sent = this.#setting.sent.get(lease.name, lease.token) ?? asked
       const token = lease.token.toString()
       const slots = marksOf(lease)
       const shown = job.role ? { role: job.role, ...(slots && { slots }) } : {}
-      const times = { asked: Math.max(asked, sent), waited: at - asked }
-      history.write('granted', { client, name, op, token, ...times, ...shown }, at)
+      history.write('granted', { client, name, op, token, asked: Math.max(asked, sent), ...shown }, at)
       await this.#hold(lease, op)
       await this.#rest(Math.max(pace, between(random, 0, 0.02 * ttl)))
     }

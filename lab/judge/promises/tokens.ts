@@ -2,22 +2,11 @@ import { type Holding, isSplit, type Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
 
 /**
- * Tokens of a name, or of a slot of a shared name, are unique, never change during a lease, and increase from each grant
- * to those whose request left after it.
+ * Tokens of a name, or of a slot of a shared name, are unique, and increase from each grant to those whose request left
+ * after it.
  */
 export function tokens(trace: Trace): Violation[] {
-  const held = [...trace.holdings].flatMap(([key, holders]) => [
-    ...repeated(key, holders),
-    ...fallen(key, holders, trace),
-  ])
-  const changed = [...trace.grants].flatMap(([name, granted]) =>
-    granted.flatMap(({ op, token, writes }) =>
-      writes
-        .filter(write => write.token !== token)
-        .map(({ at, token: other }) => violation(at, name, `token ${token} became ${other} while it was held`, [op])),
-    ),
-  )
-  return [...held, ...changed]
+  return [...trace.holdings].flatMap(([key, holders]) => [...repeated(key, holders), ...fallen(key, holders, trace)])
 }
 
 function repeated(key: string, holders: readonly Holding[]): Violation[] {

@@ -86,7 +86,7 @@ class Holding {
     this.#grant = grant
     this.#until = grant.until
     const { log, machine, random, ttl } = around
-    log('granted', { ...of, token: String(grant.token), asked: sent, waited: 0 })
+    log('granted', { ...of, token: String(grant.token), asked: sent })
     this.#look()
     this.#watch()
     if (random.chance(0.7)) machine.after(ttl / 3, () => void this.#beat())

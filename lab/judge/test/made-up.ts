@@ -32,7 +32,7 @@ export function event<K extends Kind>(kind: K, at: number, details: Details[K]):
 
 /** `sent`: when the granted request left. */
 export function granted(at: number, of: Of, token: string, sent: number = at): Event {
-  return event('granted', at, { ...of, token, asked: sent, waited: 0 })
+  return event('granted', at, { ...of, token, asked: sent })
 }
 
 /** The verdict on these events, whatever their order. */

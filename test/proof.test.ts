@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { judge } from '../lab/judge/checker.ts'
 import { contest } from '../lab/judge/test/contest.ts'
 import { newFolder } from '../lab/servers/folder.ts'
+import { argumentsOf, commandOf, DURATION } from '../script/proof/programme.ts'
 import type { Proof } from '../script/proof/proof.ts'
 import { addProof, proofOf, proofs } from '../script/proof/results.ts'
 import { filesOf, sourcesOf, whatRuns } from '../script/proof/sources.ts'
@@ -62,13 +63,21 @@ test('the page has the violation, its explanation, and the command that repeats 
   expect(page).toMatch(/^\| sqlite \| usual \| not shown yet \|/m)
 })
 
-test('the page says of each result whether it is of the same code', async () => {
+test('the page says of each result whether it is whole and of the same code', async () => {
   const folder = newFolder('proof')
-  await addProof({ ...named('redis'), sources: sourcesOf('redis') }, folder)
+  const whole = (programme: string): string => commandOf(argumentsOf('redis', programme, passing.run.seed, DURATION))
+  const same = { ...named('redis'), sources: sourcesOf('redis') }
+  await addProof({ ...same, command: whole('usual') }, folder)
+  await addProof({ ...same, programme: 'all' }, folder)
+  await addProof({ ...same, programme: 'sharing', command: whole('usual') }, folder)
   await addProof(named('sqlite'), folder)
-  expect(pageIn(folder)).toContain('**2 of 2 runs passed. 1 ran with the core and the store as they are now.**')
-  expect(pageIn(folder)).toMatch(/^\| redis \|.*\| same as abc \|$/m)
-  expect(pageIn(folder)).toMatch(/^\| sqlite \|.*\| changed since abc \|$/m)
+  expect(pageIn(folder)).toContain('**4 of 4 runs passed. 1 ran with the core and the store as they are now.**')
+  expect(pageIn(folder)).toMatch(/^\| redis \| usual \|.*\| same as abc \|$/m)
+  for (const programme of ['all', 'sharing'])
+    expect(pageIn(folder)).toMatch(
+      new RegExp(`^\\| redis \\| ${programme} \\|.*\\| shorter, or with other faults; same as abc \\|$`, 'm'),
+    )
+  expect(pageIn(folder)).toMatch(/^\| sqlite \|.* changed since abc \|$/m)
 })
 
 test('other words of a guarantee are the same code, and another number is not', () => {

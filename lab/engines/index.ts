@@ -108,7 +108,7 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
     load: async () => (await import('./mysql.ts')).startMysql,
   },
   etcd: {
-    what: 'an etcd cluster of three',
+    what: 'three etcd servers, election timeout 0.5 s',
     faults: [...DEFAULT, ...LEADER, 'leader-cut'],
     others: ['client-clock', 'leader-pause', ...ADDRESSES],
     known: {
@@ -120,7 +120,7 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
     load: async () => (await import('./etcd.ts')).startEtcd,
   },
   zookeeper: {
-    what: 'a ZooKeeper ensemble of three',
+    what: 'three ZooKeeper servers, ticks of 0.2 s, not synced',
     faults: [...DEFAULT, ...LEADER],
     others: [...CLOCKS, ...ADDRESSES],
     known: {
@@ -137,7 +137,7 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
     load: async () => (await import('./dynamodb.ts')).startDynamoDbLocal,
   },
   nats: {
-    what: 'a NATS cluster of three',
+    what: 'three NATS servers',
     faults: [...DEFAULT, ...LEADER],
     others: ['client-clock', 'server-forget'],
     known: FAST_CLOCK,

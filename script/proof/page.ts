@@ -1,7 +1,8 @@
 import { ENGINES, type LabEngine } from '../../lab/engines/index.ts'
 import { number } from '../../lab/judge/format.ts'
 import type { Verdict } from '../../lab/judge/verdict.ts'
-import { PROGRAMMES, type Proof } from './proof.ts'
+import { argumentsOf, commandOf, DURATION, PROGRAMMES } from './programme.ts'
+import type { Proof } from './proof.ts'
 import { sourcesOf } from './sources.ts'
 
 const PROMISES: Readonly<Record<Proof['rows'][number]['promise'], string>> = {
@@ -25,9 +26,9 @@ export function page(proofs: readonly Proof[]): string {
     .map(([, title]) => title)
   return `${[
     '# What the fault lab showed',
-    'A run takes 15 minutes: clients compete for names while servers and clients are killed, paused and cut off. Its log is then judged by seven promises: safety, tokens, answers, notified in time, waiting, no deadlock, recovery ([what they are](../../lab/judging.md)). *Waiting* is judged of leases alone, where waiters are notified or served in order. [The specification](specification.md) says which answers are allowed.',
+    `A run takes 15 minutes: clients compete for names while servers and clients are killed, paused and cut off. Its log is then judged by seven promises: safety, tokens, answers, notified in time, waiting, no deadlock, recovery ([what they are](../../lab/judging.md)). ${howWaitingIsJudged(all)} [The specification](specification.md) says which answers are allowed.`,
     "Each run has 5 clients, a ttl of 1 s, and all servers on one machine with two cores, with up to two other runs. Their data were in memory (`/dev/shm`), so no disk was slow and no power failed. The clocks of two machines were never compared, and nothing ran on Redis Cluster, MySQL, Azure or Amazon's DynamoDB: see [servers](#servers).",
-    `**${number(all.filter(proof => verdict(proof, unjudged) === 'passed').length)} of ${number(all.length)} runs passed. ${number(all.filter(isOfToday).length)} ran with the core and the store as they are now.** [What is not promised](#not-promised).`,
+    `**${number(all.filter(proof => verdict(proof, unjudged) === 'passed').length)} of ${number(all.length)} runs passed. ${number(all.filter(proof => isSameCode(proof) && isWhole(proof)).length)} ran with the core and the store as they are now.** [What is not promised](#not-promised).`,
     'Each row is the last run that was stored. Some runs failed because the machine was too busy for its servers, or by a mistake of the judge. These were repeated. With nats-server 2.9.10, which is refused now, three runs of nine failed: for up to 124 s after several restarts no server answered, and the logs of two show a bucket without a working leader. With 2.10.27 two of three ended early: a restarted server was not healthy within 60 s. [results.json](results.json) has date, seed, times, faults, versions, machine and command of each run.',
     '`./script/prove --engine redis` takes an hour: the three runs, and 15 minutes of [random requests](../../lab/judging.md#long-runs), whose results are not stored. Without `--engine` it takes eleven. To repeat one run, take its commit and its command from results.json, in a clone. The seed repeats the faults, not how the processes are scheduled. The first row:',
     ...all.slice(0, 1).map(howToRepeat),
@@ -47,6 +48,12 @@ export function page(proofs: readonly Proof[]): string {
     ),
     ...knownNotToHold(),
   ].join('\n\n')}\n`
+}
+
+/** *Waiting* needs leases, and a store that notifies waiters or serves them in order. */
+function howWaitingIsJudged(all: readonly Proof[]): string {
+  const releases = all.map(({ counts }) => counts.handovers).filter(times => times > 0)
+  return `*Waiting* is not judged in *sharing* runs, nor over postgres-advisory. It is judged in [calm times](../../lab/judging.md#calm-times) only: where waiters are notified, on ${number(Math.min(...releases))} to ${number(Math.max(...releases))} releases of each run.`
 }
 
 function howToRepeat({ commit, command }: Proof): string {
@@ -94,10 +101,14 @@ function serverVersion([name, version]: [string, string]): string[] {
 }
 
 const EXPLAINED = [
+  [
+    'Engine',
+    'a store as the lab runs it: Redis also behind Sentinel, PostgreSQL also with advisory locks. The three *programmes* of each differ in faults and claims:',
+  ],
   ['Usual', 'the default faults: clients, network and servers; over sqlite, clients.'],
   [
     'All',
-    'also the clock jumps and the dead addresses that the lab has [for the engine](../../lab/judging.md#faults). A dead address lasts, so such a run has fewer faults. Not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once.',
+    'also the clock jumps and the dead addresses that the lab has [for the engine](../../lab/judging.md#faults), and over etcd `leader-pause`. A dead address lasts, so such a run has fewer faults. Not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once.',
   ],
   [
     'Sharing',
@@ -106,7 +117,7 @@ const EXPLAINED = [
   ['Takeovers', 'grants of a name that its last holder had not released.'],
   [
     'Writes refused',
-    'by the fence, which had seen a higher token. Most were begun before the next grant, and sent after a pause: no overlaps.',
+    'by the fence, which had seen a higher token. Most began before the next grant and reached the fence after it. These are not overlaps.',
   ],
   [
     'Notice',
@@ -115,15 +126,15 @@ const EXPLAINED = [
   ['Undisturbed', 'the same, without takeovers that such a fault may have caused.'],
   [
     'Overlaps',
-    'two clients acted as holders of one name at once. In a run that passed, each has [an excuse](../../lab/judging.md#what-is-excused), such as a clock jump or a pause between check and write. *Refused*: the fence refused a write of the older holder. In the other overlaps it wrote nothing.',
+    'two clients acted as holders of one name at once. In a run that passed, each has [an excuse](../../lab/judging.md#what-is-excused), such as a clock jump, a pause between check and write, or over postgres-advisory the end of a connection. *Refused*: the fence refused a write of the older holder. In the other overlaps no write of the older holder came after one of the newer.',
   ],
   [
     'Code',
-    'the commit that ran, and whether its core and store are the same as now. Comments, the words of guarantees, the judge and the clients of engines do not count.',
+    'the commit that ran, and whether its core and store are the same as now. Not compared: comments, the texts of guarantees, the judge, and the client libraries of servers.',
   ],
 ]
 const SEEN = [
-  ...['engine', 'faults', 'verdict', 'minutes', 'faults injected', 'grants', 'takeovers'],
+  ...['engine', 'programme', 'verdict', 'minutes', 'faults injected', 'grants', 'takeovers'],
   ...['writes refused', 'notice, ms', 'undisturbed, ms', 'overlaps', 'code'],
 ]
 
@@ -136,13 +147,18 @@ function seen(proof: Proof, unjudged: readonly string[]): string[] {
     ...[injected, grants, takeovers, rejected].map(number),
     ...noticeOf(margins),
     overlapsOf(overlaps),
-    `${isOfToday(proof) ? 'same as' : 'changed since'} ${proof.commit}`,
+    `${isWhole(proof) ? '' : 'shorter, or with other faults; '}${isSameCode(proof) ? 'same as' : 'changed since'} ${proof.commit}`,
   ]
 }
 
 /** Are the core and the store the same as now? */
-function isOfToday({ engine, sources }: Proof): boolean {
+function isSameCode({ engine, sources }: Proof): boolean {
   return sources === sourcesOf(engine)
+}
+
+/** Did it run as long as `./script/prove` does, with all faults that the lab has now? */
+function isWhole({ engine, programme, run, command }: Proof): boolean {
+  return command === commandOf(argumentsOf(engine, programme, run.seed, DURATION))
 }
 
 function overlapsOf({ total, refused, harmful }: Proof['overlaps']): string {

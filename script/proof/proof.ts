@@ -1,8 +1,5 @@
 import type { Row, Verdict } from '../../lab/judge/verdict.ts'
 
-/** The sets of faults, in the order in which they run. */
-export const PROGRAMMES: readonly string[] = ['usual', 'all', 'sharing']
-
 /** The result of one run of an engine. It is stored as JSON. Times are milliseconds. */
 export interface Proof {
   readonly engine: string

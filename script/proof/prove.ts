@@ -12,29 +12,22 @@ import type { Outcome, Verdict } from '../../lab/judge/verdict.ts'
 import { table } from '../../lab/report/table.ts'
 import { parseDuration } from '../../src/cli/duration.ts'
 import { commit } from '../commit.ts'
-import { environmentOf, fuzzEnvironmentOf, playHistories, testOf } from './differential.ts'
-import { PROGRAMMES } from './proof.ts'
+import { environmentOf, FUZZ, fuzzEnvironmentOf, playHistories, testOf } from './differential.ts'
+import { argumentsOf, commandOf, DURATION, PROGRAMMES } from './programme.ts'
 import { addProof, FOLDER, proofOf } from './results.ts'
 import { sourcesOf } from './sources.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const LONG = '30m'
+/** Of `usual` and `all` together. */
+const LONG = `${(2 * DURATION) / 60_000}m`
 /** Milliseconds between two lines of progress. */
 const PROGRESS_INTERVAL = 60_000
 /** The shortest time of an engine, in milliseconds. Less shows nothing. */
 const SHORTEST = 10_000
 const HIGHEST_SEED = 999_999_999
-/** The defaults, so that the command line still means the same when they change. */
-const SETTINGS = ['--clients', '5', '--ttl', '1s']
-const NAMES = ['--names', '3']
-/** Fewer permits than leases are granted of a name. With these, ten minutes show enough over each engine. */
-const SHARED_NAMES = ['--names', '6']
 
 /** Not in the fault lab: answers of the engine are compared with those of the rules of a name. */
 const DIFFERENTIAL = 'differential'
-
-/** The tests that inject faults. */
-const FUZZ = ['-t', 'while faults happen']
 
 const HELP = `./script/prove [--engine NAME]… [--programme usual|all|sharing|differential]… [--for 30m] [--seed N] [--keep]
                [--out FOLDER] [--histories FOLDER]
@@ -68,16 +61,6 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const
 
-/** A run with one set of faults. */
-interface Programme {
-  readonly engine: string
-  readonly programme: string
-  readonly seed: number
-  readonly faults: readonly string[]
-  /** Further arguments. */
-  readonly more: readonly string[]
-}
-
 const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupted.abort(signal))
 
@@ -105,19 +88,19 @@ async function prove(): Promise<number> {
   const each = parseDuration(options.for, '--for')
   if (each < SHORTEST) throw new Error(`--for ${options.for}: expected ${SHORTEST / 1_000}s or more`)
   if (options.fuzz.length > 0) return fuzz(options.fuzz, each, Number(options.seed))
-  const isStored = options.keep || each >= parseDuration(LONG, '--for')
+  const isStored = options.keep || each >= 2 * DURATION
   // Fails now, not after hours.
   for (const folder of [isStored ? options.out : undefined, options.histories])
     if (folder !== undefined) mkdirSync(folder, { recursive: true })
   const outcomes: [string, Outcome | 'failed'][] = []
-  const programmes = options.engine
-    .flatMap(name => programmesOf(name, Number(options.seed)))
-    .filter(({ programme }) => options.programme.includes(programme))
-  for (const { engine, programme, seed, faults, more } of programmes) {
+  const runs = options.engine.flatMap(engine =>
+    PROGRAMMES.filter(programme => options.programme.includes(programme)).map(programme => ({ engine, programme })),
+  )
+  for (const { engine, programme } of runs) {
     if (interrupted.signal.aborted) break
-    const args = ['--lab', engine, '--seed', String(seed), '--duration', `${Math.round(each / 2)}ms`]
-    args.push(...SETTINGS, '--faults', faults.join(','), ...more)
-    const command = `holdfast prove ${args.join(' ')}`
+    const seed = Number(options.seed) + 2 * known.indexOf(engine) + (programme === 'all' ? 1 : 0)
+    const args = argumentsOf(engine, programme, seed, each / 2)
+    const command = commandOf(args)
     print(`${engine}, ${programme}: ${command}`)
     const about = { commit: commit('docs/proof'), sources: sourcesOf(engine), machine: machine() }
     if (isStored && resolve(options.out) === FOLDER && about.commit.endsWith('changes'))
@@ -146,6 +129,7 @@ async function prove(): Promise<number> {
   if (isStored && outcomes.some(([what]) => !what.endsWith(DIFFERENTIAL)))
     print(`stored in ${resolve(options.out)}; now run: npm run generate`)
   if (interrupted.signal.aborted) return 130
+  if (outcomes.length === 0) throw new Error(`${options.engine.join(', ')}: no differential test, so nothing ran`)
   return outcomes.every(([, outcome]) => outcome === 'passed') ? 0 : 1
 }
 
@@ -159,21 +143,10 @@ async function fuzz(engines: readonly string[], ms: number, seed: number): Promi
   let isRight = true
   for (const [engine, test] of tests) {
     print(`${engine}, random requests with faults, seed ${seed}`)
-    isRight = (await playHistories(test, fuzzEnvironmentOf(ms, seed), interrupted.signal, FUZZ)) && isRight
+    isRight = (await playHistories(test, fuzzEnvironmentOf(ms, seed), interrupted.signal, ['-t', FUZZ])) && isRight
     if (interrupted.signal.aborted) return 130
   }
   return isRight ? 0 : 1
-}
-
-function programmesOf(engine: string, seed: number): Programme[] {
-  const { faults = [], others = [] } = ENGINES[engine] ?? {}
-  const first = seed + 2 * Object.keys(ENGINES).indexOf(engine)
-  const all = [...faults, ...others].filter(fault => fault !== 'server-forget')
-  return [
-    { engine, programme: 'usual', seed: first, faults, more: NAMES },
-    { engine, programme: 'all', seed: first + 1, faults: all, more: NAMES },
-    { engine, programme: 'sharing', seed: first, faults, more: [...SHARED_NAMES, '--sharing'] },
-  ]
 }
 
 /** Runs `holdfast prove`. `undefined` if it failed; then its error was printed. */

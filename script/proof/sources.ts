@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const COMMON = ['src/core/core.ts', 'src/core/locks.ts', 'src/sharing/permits.ts']
 
 /** Comments on lines of their own, as the formatter leaves them. A proof is of what runs. */
-const COMMENTS = /^\s*(?:\/\*\*[\s\S]*?\*\/|\/\/.*)\n/gm
+const COMMENTS = /^\s*(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/|\/\/.*)\n/gm
 
 /** What people read of the guarantees of a store decides nothing. The order does: waiters are judged by it. */
 const SENTENCES = /(?<=^[ \t]*(?:(?!order)\w+: |[?:] )?)(['"`]).* .*\1,?|\s+/gm

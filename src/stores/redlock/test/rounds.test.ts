@@ -110,7 +110,8 @@ describe('break', () => {
     const lease = await locks.acquire('a', { heartbeat: false })
     const token = (await locks.break('a', { by: 'operator' })) ?? 0n
     expect(token).toBeGreaterThan(lease.token)
-    expect(await nodes.holders('a')).toEqual(Array(5).fill(undefined))
+    // It is answered by a majority, maybe before the others have heard of it.
+    await until('no node has it', async () => (await nodes.holders('a')).every(id => id === undefined))
     const known = (await tokens(nodes, 'a')).filter(each => each !== undefined && each >= token)
     expect(known.length).toBeGreaterThanOrEqual(3)
     await expect(lease.extend()).rejects.toMatchObject({ code: 'LEASE_LOST' })

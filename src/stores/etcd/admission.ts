@@ -5,8 +5,8 @@
 export class Admission {
   readonly #most: number
   #free: number
-  /** The claims that wait, by id, in order. Between two calls a claim keeps its turn, but is not admitted. */
-  readonly #waiting = new Map<string, (() => void) | undefined>()
+  /** The calls that wait, by the id of their claim, in the order of claims. Without a call, a claim keeps its turn. */
+  readonly #waiting = new Map<string, Set<() => void>>()
 
   constructor(most: number) {
     this.#most = most
@@ -31,7 +31,7 @@ export class Admission {
     if (this.#free > 0) this.#free -= 1
     else if (!(await this.#isAdmitted(id, patience, signal))) return undefined
     try {
-      this.forget(id)
+      this.#leave(id)
       return { answer: await join() }
     } finally {
       this.#admitNext()
@@ -44,33 +44,39 @@ export class Admission {
   }
 
   #admitNext(): void {
-    for (const admit of this.#waiting.values()) if (admit) return void admit()
+    for (const [admit] of this.#waiting.values()) if (admit) return void admit()
     this.#free += 1
   }
 
+  /** Its claim is admitted, or was given up, and has no turn any more unless other calls of it wait. */
+  #leave(id: string): void {
+    if (this.#waiting.get(id)?.size === 0) this.forget(id)
+  }
+
   #isAdmitted(id: string, patience: number, signal: AbortSignal): Promise<boolean> {
+    const calls = this.#waiting.get(id) ?? new Set()
+    this.#waiting.set(id, calls)
     return new Promise((resolve, reject) => {
       const end = (): void => {
         clearTimeout(timer)
         signal.removeEventListener('abort', giveUp)
+        calls.delete(admit)
       }
       const giveUp = (): void => {
         end()
-        this.#waiting.delete(id)
+        this.#leave(id)
         reject(signal.reason)
       }
       const pause = (): void => {
         end()
-        this.#waiting.set(id, undefined)
         resolve(false)
       }
       const admit = (): void => {
         end()
-        this.#waiting.delete(id)
         resolve(true)
       }
       const timer = setTimeout(pause, patience).unref()
-      this.#waiting.set(id, admit)
+      calls.add(admit)
       signal.addEventListener('abort', giveUp, { once: true })
     })
   }

@@ -101,7 +101,19 @@ export class CasStore<Version> implements Store {
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     this.#check(signal)
-    const ended = AbortSignal.any([signal, this.#closing.signal])
+    // A signal of `AbortSignal.any` would leave 180 bytes until the store is closed, on Node 22.
+    const ended = new AbortController()
+    const sources = [signal, this.#closing.signal]
+    const end = (): void => ended.abort(sources.find(({ aborted }) => aborted)?.reason)
+    for (const source of sources) source.addEventListener('abort', end)
+    try {
+      yield* this.#inspect(query, ended.signal)
+    } finally {
+      for (const source of sources) source.removeEventListener('abort', end)
+    }
+  }
+
+  async *#inspect(query: Query, ended: AbortSignal): AsyncIterable<LeaseRecord> {
     if ('name' in query) return yield* await this.#records(query.name, ended)
     let page: Listed<Version>[] = []
     const read = async (): Promise<LeaseRecord[][]> => {

@@ -97,12 +97,12 @@ export class Blobs implements Register<string> {
   }
 
   /**
-   * Sends a request when it is its turn, unless it was given up before. A write is `unshift`, so before all reads: what was
+   * Sends a request when it is its turn, unless it is given up before. A write is `unshift`, so before all reads: what was
    * read is written, and renewed, before more is begun.
    */
   async #inTurn<Answer>(how: 'push' | 'unshift', signal: AbortSignal, send: () => Promise<Answer>): Promise<Answer> {
     if (this.#sent < AT_ONCE) this.#sent += 1
-    else await new Promise<void>(resolve => this.#turns[how](resolve))
+    else await this.#turn(how, signal)
     let isOver = false
     const end = (): void => {
       if (isOver) return
@@ -123,6 +123,21 @@ export class Blobs implements Register<string> {
       clearInterval(timer)
       end()
     }
+  }
+
+  #turn(how: 'push' | 'unshift', signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const go = (): void => {
+        signal.removeEventListener('abort', leave)
+        resolve()
+      }
+      const leave = (): void => {
+        this.#turns.splice(this.#turns.indexOf(go), 1)
+        reject(signal.reason)
+      }
+      signal.addEventListener('abort', leave, { once: true })
+      this.#turns[how](go)
+    })
   }
 
   #blob(key: string): ReturnType<AzureContainer['getBlockBlobClient']> {

@@ -8,6 +8,7 @@ import { connect, createLocks, migrate } from '../../../index.ts'
 import { failure } from '../failure.ts'
 import { type AzureContainer, azureBlob } from '../index.ts'
 import { forgetNames } from '../open.ts'
+import { Blobs } from '../register.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -94,6 +95,31 @@ test('50 requests that hang hold up others for a second at most', async () => {
   await until('they hang', () => hang === 0)
   expect(await store.renew(other, signal)).toMatchObject({ held: true })
   for (const renewed of await Promise.all(renewals)) expect(renewed).toMatchObject({ held: true }) // by their copies
+})
+
+test('a request that is given up before it was sent leaves its place to others', async () => {
+  const answers: (() => void)[] = []
+  const blobs = new Blobs(
+    {
+      getBlockBlobClient: name => ({
+        download: () => expect.unreachable(),
+        upload: () => new Promise(resolve => answers.push(() => resolve({ etag: name }))),
+      }),
+      listBlobsFlat: () => expect.unreachable(),
+    },
+    '',
+  )
+  const write = (key: string, given = signal): Promise<unknown> => blobs.write(key, '', undefined, given)
+  const sent = Array.from({ length: 50 }, (_, index) => write(`sent ${index}`))
+  const controller = new AbortController()
+  const [waiting, givenUp] = [write('waiting'), write('given up', controller.signal)]
+  controller.abort(new Error('given up'))
+  await expect(givenUp).rejects.toThrow('given up')
+  answers[0]?.()
+  await until('the one that waits is sent', () => answers.length === 51)
+  for (const answer of answers) answer()
+  expect(await waiting).toBe('waiting')
+  await Promise.all(sent)
 })
 
 test('a login without a permission is refused as such, and once it is granted it serves', async () => {

@@ -201,12 +201,12 @@ function said({ seed, counterexamplePath, counterexample, errorInstance }: RunDe
 /** Three clients of the server. */
 async function rigOf(harness: StoreHarness, leniency: Partial<Rig>): Promise<Rig> {
   const clients = await Promise.all([harness.open(), harness.open(), harness.open()])
-  const { takeover } = clients[0].guarantees
+  const { takeover, waiting } = clients[0].guarantees
   return {
     clients,
     brief: Math.round(450 * (harness.scale ?? 1)),
     precision: 2,
-    latestWake: 3_000,
+    latestWake: waiting === 'pushed' ? 1_400 : 3_000,
     now: () => performance.now(),
     sleep: ms => new Promise(resolve => setTimeout(resolve, ms)),
     lasts: ms => ms,

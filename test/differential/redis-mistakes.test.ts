@@ -33,7 +33,7 @@ const WITH_FAULTS: typeof MISTAKES = [
 
 test.skipIf(!isFull).each(MISTAKES)('%s', { timeout: 300_000 }, async (_, from, to) => {
   await withMistake(from, to, async (harness, { failures, WRONG }) =>
-    expect(await failures(harness, { keepsWatched: true, latestWake: 1_000 }, { endOnFailure: true })).toMatch(WRONG),
+    expect(await failures(harness, { keepsWatched: true }, { endOnFailure: true })).toMatch(WRONG),
   )
 })
 

@@ -65,11 +65,12 @@ test('the page has the violation, its explanation, and the command that repeats 
 
 test('the page says of each result whether it is whole and of the same code', async () => {
   const folder = newFolder('proof')
-  const whole = (programme: string): string => commandOf(argumentsOf('redis', programme, passing.run.seed, DURATION))
+  const ran = (programme: string, ms: number): string =>
+    commandOf(argumentsOf('redis', programme, passing.run.seed, ms))
   const same = { ...named('redis'), sources: sourcesOf('redis') }
-  await addProof({ ...same, command: whole('usual') }, folder)
-  await addProof({ ...same, programme: 'all' }, folder)
-  await addProof({ ...same, programme: 'sharing', command: whole('usual') }, folder)
+  await addProof({ ...same, command: ran('usual', 2 * DURATION) }, folder)
+  await addProof({ ...same, programme: 'all', command: ran('all', DURATION - 1) }, folder)
+  await addProof({ ...same, programme: 'sharing', command: ran('usual', DURATION) }, folder)
   await addProof(named('sqlite'), folder)
   expect(pageIn(folder)).toContain('**4 of 4 runs passed. 1 ran with the core and the store as they are now.**')
   expect(pageIn(folder)).toMatch(/^\| redis \| usual \|.*\| same as abc \|$/m)

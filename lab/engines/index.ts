@@ -120,7 +120,7 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
     load: async () => (await import('./etcd.ts')).startEtcd,
   },
   zookeeper: {
-    what: 'three ZooKeeper servers, ticks of 0.2 s, not synced',
+    what: 'three ZooKeeper servers, ticks of 0.2 s, without fsync',
     faults: [...DEFAULT, ...LEADER],
     others: [...CLOCKS, ...ADDRESSES],
     known: {

@@ -53,7 +53,8 @@ export function page(proofs: readonly Proof[]): string {
 /** *Waiting* needs leases, and a store that notifies waiters or serves them in order. */
 function howWaitingIsJudged(all: readonly Proof[]): string {
   const releases = all.map(({ counts }) => counts.handovers).filter(times => times > 0)
-  return `*Waiting* is not judged in *sharing* runs, nor over postgres-advisory. It is judged in [calm times](../../lab/judging.md#calm-times) only: where waiters are notified, on ${number(Math.min(...releases))} to ${number(Math.max(...releases))} releases of each run.`
+  const many = `: where waiters are notified, on ${number(Math.min(...releases))} to ${number(Math.max(...releases))} releases of each run`
+  return `*Waiting* is not judged in *sharing* runs, nor over postgres-advisory. It is judged in [calm times](../../lab/judging.md#calm-times) only${releases.length > 0 ? many : ''}.`
 }
 
 function howToRepeat({ commit, command }: Proof): string {
@@ -156,9 +157,10 @@ function isSameCode({ engine, sources }: Proof): boolean {
   return sources === sourcesOf(engine)
 }
 
-/** Did it run as long as `./script/prove` does, with all faults that the lab has now? */
+/** Did it run at least as long as `./script/prove` does, with all faults that the lab has now? */
 function isWhole({ engine, programme, run, command }: Proof): boolean {
-  return command === commandOf(argumentsOf(engine, programme, run.seed, DURATION))
+  const ms = Number(/ --duration (\d+)ms /.exec(command)?.[1])
+  return ms >= DURATION && command === commandOf(argumentsOf(engine, programme, run.seed, ms))
 }
 
 function overlapsOf({ total, refused, harmful }: Proof['overlaps']): string {

@@ -29,6 +29,8 @@ const LONGEST_RUN = MINUTES > 0 ? MINUTES * 60_000 : Math.min(HISTORIES / 3, 480
 
 /** What the differential test does not compare of PostgreSQL. */
 export const POSTGRES: Partial<Rig> = {
+  // Of two releases at the same moment, neither may wake the waiter. Its store asks for it within 1.7 s. The known limits say so.
+  latestWake: 3_000,
   // A waiter that is watched is kept, whatever was answered: R15 asks for that only after `kept`.
   keepsWatched: true,
   // A renewal, a note, an acquire by a holder, and a release that finds nothing lock only the row of their claim. What else
@@ -42,6 +44,8 @@ export const POSTGRES: Partial<Rig> = {
   joinsApart: true,
 }
 
+const NOTHING_SHOWN = ': this shows nothing'
+
 /** What is said of a wrong answer, not of a server that refused a request. */
 export const WRONG: RegExp = / should be | does not hold|no wake reached| at odds with /
 
@@ -49,8 +53,13 @@ export const WRONG: RegExp = / should be | does not hold|no wake reached| at odd
 export function differ(harness: StoreHarness, leniency: Partial<Rig> = {}): void {
   test.skipIf(harness.lacks?.slots)(
     `${harness.name} answers as the rules of a name do`,
-    { timeout: LONGEST_RUN + 2 * 60_000, retry: 0 }, // a wrong answer is no stall
-    async () => expect(await failures(harness, leniency)).toBe(''),
+    { timeout: LONGEST_RUN + 2 * 60_000 },
+    async () => {
+      const found = await failures(harness, leniency)
+      // A test whose message begins so is not repeated: a wrong answer is one, however busy the machine is.
+      if (found !== '' && !found.endsWith(NOTHING_SHOWN)) throw new Error(`Property failed: ${found}`)
+      expect(found).toBe('')
+    },
   )
   test.skipIf(harness.lacks?.slots)(
     `${harness.name} answers so too through a client that has no subscription yet`,
@@ -166,7 +175,7 @@ export async function failures(
     }
     await Promise.all(Array.from({ length: LANES }, lane))
     if (found.length === 0 && counts.decided < counts.undecided)
-      found.push(`only ${counts.decided} histories were decided, and ${counts.undecided} were not: this shows nothing`)
+      found.push(`only ${counts.decided} histories were decided, and ${counts.undecided} were not${NOTHING_SHOWN}`)
     return found.join('\n\n')
   } finally {
     await Promise.all(rig.clients.map(client => client[Symbol.asyncDispose]()))

@@ -72,7 +72,7 @@ for (const [what, from, to, history] of MISTAKES)
     if (!harness) return expect.unreachable()
     try {
       const more: Parameters<[History]> = { endOnFailure: true, examples: history ? [[history]] : [] }
-      expect(await failures(harness, POSTGRES, more)).toMatch(WRONG)
+      expect(await failures(harness, { ...POSTGRES, latestWake: 1_400 }, more)).toMatch(WRONG)
     } finally {
       await harness.end()
       vi.doUnmock(SCHEMA)
